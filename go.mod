@@ -1,0 +1,3 @@
+module github.com/pagewire/pagewire
+
+go 1.26
