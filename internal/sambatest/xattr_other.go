@@ -1,0 +1,5 @@
+//go:build !linux
+
+package sambatest
+
+func userXattrs(string) bool { return false }
