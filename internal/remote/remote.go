@@ -63,6 +63,8 @@ type Volume interface {
 type Node string
 
 // At says where an object is: Node itself, or, if Name is set, Name in Dir.
+// Name may be a path of several names with slashes between them, which the
+// protocol walks in the same trip; "." and ".." are not names.
 type At struct {
 	Dir, Node Node
 	Name      string
