@@ -70,6 +70,7 @@ type place struct {
 }
 
 func (t *tree) join(cfg Config) *Fake {
+	cfg.FoldCase, cfg.Capacity = t.foldCase, t.capacity
 	return &Fake{tree: t, cfg: cfg, files: map[*object]*file{}, counts: map[string]int{}}
 }
 
@@ -100,7 +101,7 @@ func checkName(name string) error {
 	units := 0
 	for i := range len(name) {
 		switch b := name[i]; {
-		case b == '/' || b == 0:
+		case b == 0:
 			return syscall.EINVAL
 		case b >= 0xF0:
 			units += 2
@@ -120,33 +121,27 @@ func checkName(name string) error {
 // locate finds what at names. It is no error if nothing is there, but it is one
 // if there is no such folder.
 func (t *tree) locate(at remote.At) (place, error) {
-	dir, name := at.Dir, at.Name
-	if name == "" {
-		if at.Node == "" {
-			return place{obj: t.root}, nil
+	path := string(at.Node)
+	if at.Name != "" {
+		path = string(join(at.Dir, at.Name))
+	}
+	p := place{obj: t.root}
+	if path == "" {
+		return p, nil
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if err := checkName(name); err != nil {
+			return place{}, err
 		}
-		i := strings.LastIndexByte(string(at.Node), '/')
-		dir, name = at.Node[:max(i, 0)], string(at.Node[i+1:])
-	}
-	if err := checkName(name); err != nil {
-		return place{}, err
-	}
-	o := t.root
-	if dir != "" {
-		for part := range strings.SplitSeq(string(dir), "/") {
-			e, ok := o.names[t.key(part)]
-			if !ok {
-				return place{}, syscall.ENOENT
-			}
-			if o = e.obj; o.kind != remote.Dir {
-				return place{}, syscall.ENOTDIR
-			}
+		switch {
+		case p.obj == nil:
+			return place{}, syscall.ENOENT
+		case p.obj.kind == remote.Symlink:
+			return place{}, syscall.ELOOP
+		case p.obj.kind != remote.Dir:
+			return place{}, syscall.ENOTDIR
 		}
-		dir += "/"
-	}
-	p := place{dir: o, name: name, node: dir + remote.Node(name)}
-	if e, ok := o.names[t.key(name)]; ok {
-		p.obj = e.obj
+		p = place{dir: p.obj, name: name, node: join(p.node, name), obj: p.obj.names[t.key(name)].obj}
 	}
 	return p, nil
 }
