@@ -59,10 +59,11 @@ const (
 	ClassFileCompression     Class = 28
 	ClassFileNetworkOpen     Class = 34
 	ClassFileAttributeTag    Class = 35
-	ClassFileIdBothDirectory Class = 37
-	ClassFileIdFullDirectory Class = 38
+	ClassFileIDBothDirectory Class = 37
+	ClassFileIDFullDirectory Class = 38
 	ClassFileNormalizedName  Class = 48
-	ClassFileIdExtdDirectory Class = 60
+	ClassFileID              Class = 59
+	ClassFileIDExtdDirectory Class = 60
 	ClassFileDispositionEx   Class = 64
 	ClassFileRenameEx        Class = 65
 )
@@ -139,6 +140,12 @@ func (f fields) text(field string, n uint32) string {
 
 func (f fields) bool() bool         { return f.Uint8() != 0 }
 func (f fields) filetime() Filetime { return Filetime(f.Uint64()) }
+
+// appendText appends a string behind its length.
+func appendText(b []byte, s string) []byte {
+	b = byteio.Append32(b, uint32(2*byteio.UTF16Len(s)))
+	return byteio.AppendUTF16(b, s)
+}
 
 func appendBool(b []byte, v bool) []byte {
 	if v {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pagewire/pagewire/internal/byteio"
+	"github.com/pagewire/pagewire/internal/smb/fscc"
 )
 
 // ErrorContext is a part of an ErrorResponse of 3.1.1. See [MS-SMB2] 2.2.2.1.
@@ -95,38 +96,42 @@ func (m *ErrorResponse) RequiredLength() (uint32, bool) {
 // STATUS_STOPPED_ON_SYMLINK. See [MS-SMB2] 2.2.2.2.1.
 type SymlinkErrorResponse struct {
 	UnparsedPathLength uint16 // bytes of the path, in UTF-16, that come after the link
-	Relative           bool   // SubstituteName is relative to the directory of the link
-	SubstituteName     string
-	PrintName          string
+	fscc.SymbolicLinkReparseData
 }
 
-const (
-	symlinkErrorTag     = 0x4C4D5953
-	symlinkReparseTag   = 0xA000000C
-	symlinkFlagRelative = 1
-	symlinkErrorFixed   = 24 // from behind SymLinkLength to PathBuffer
-	symlinkReparseFixed = 12 // from behind ReparseDataLength to PathBuffer
-)
+const symlinkErrorTag = 0x4C4D5953
 
 // Append appends the data of an ErrorResponse.
 func (m *SymlinkErrorResponse) Append(b []byte) []byte {
-	substitute, print := 2*byteio.UTF16Len(m.SubstituteName), 2*byteio.UTF16Len(m.PrintName)
-	b = byteio.Append32(b, uint32(symlinkErrorFixed+substitute+print))
+	start := len(b)
+	b = byteio.Append32(b, 0)
 	b = byteio.Append32(b, symlinkErrorTag)
-	b = byteio.Append32(b, symlinkReparseTag)
-	b = byteio.Append16(b, uint16(symlinkReparseFixed+substitute+print))
-	b = byteio.Append16(b, m.UnparsedPathLength)
+	b = byteio.Append32(b, uint32(fscc.ReparseTagSymlink))
 	b = byteio.Append16(b, 0)
-	b = byteio.Append16(b, uint16(substitute))
-	b = byteio.Append16(b, uint16(substitute))
-	b = byteio.Append16(b, uint16(print))
-	if m.Relative {
-		b = byteio.Append32(b, symlinkFlagRelative)
-	} else {
-		b = byteio.Append32(b, 0)
+	b = byteio.Append16(b, m.UnparsedPathLength)
+	link := len(b)
+	b = m.SymbolicLinkReparseData.Append(b)
+	byteio.Put32(b[start:], uint32(len(b)-start-4))
+	byteio.Put16(b[link-4:], uint16(len(b)-link))
+	return b
+}
+
+// Decode reads the data of an ErrorResponse, which is all that r holds. It
+// trusts no length but those of the names.
+func (m *SymlinkErrorResponse) Decode(r *byteio.Reader) error {
+	d := body{r, "symbolic link ERROR response"}
+	d.Skip(4)
+	for _, want := range [...]uint32{symlinkErrorTag, uint32(fscc.ReparseTagSymlink)} {
+		if got := d.Uint32(); got != want && d.Err() == nil {
+			d.fail("tag", fmt.Errorf("is %#x, want %#x", got, want))
+		}
 	}
-	b = byteio.AppendUTF16(b, m.SubstituteName)
-	return byteio.AppendUTF16(b, m.PrintName)
+	d.Skip(2)
+	m.UnparsedPathLength = d.Uint16()
+	if d.Err() != nil {
+		return d.end()
+	}
+	return m.SymbolicLinkReparseData.Decode(r)
 }
 
 // Symlink reads the data of a STATUS_STOPPED_ON_SYMLINK.
@@ -135,25 +140,4 @@ func (m *ErrorResponse) Symlink() (SymlinkErrorResponse, error) {
 	var s SymlinkErrorResponse
 	err := s.Decode(&r)
 	return s, err
-}
-
-// Decode reads the data of an ErrorResponse, which is all that r holds.
-func (m *SymlinkErrorResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "symbolic link ERROR response"}
-	*m = SymlinkErrorResponse{}
-	d.Skip(4) // SymLinkLength, which the lengths below make redundant
-	for _, want := range [...]uint32{symlinkErrorTag, symlinkReparseTag} {
-		if got := d.Uint32(); got != want && d.Err() == nil {
-			d.fail("tag", fmt.Errorf("is %#x, want %#x", got, want))
-		}
-	}
-	d.Skip(2)
-	m.UnparsedPathLength = d.Uint16()
-	substituteOff, substituteLen := d.Uint16(), d.Uint16()
-	printOff, printLen := d.Uint16(), d.Uint16()
-	m.Relative = d.Uint32()&symlinkFlagRelative != 0
-	names := int64(d.Offset())
-	m.SubstituteName = d.text("SubstituteName", names+int64(substituteOff), int64(substituteLen))
-	m.PrintName = d.text("PrintName", names+int64(printOff), int64(printLen))
-	return d.end()
 }
