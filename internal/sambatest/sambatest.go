@@ -210,11 +210,17 @@ func (s *Server) stop() {
 	<-s.exited
 }
 
-// logTail returns the end of smbd's log.
+// Log returns what smbd has logged.
+func (s *Server) Log() string {
+	b, _ := os.ReadFile(filepath.Join(s.home, "log", "smbd"))
+	return string(b)
+}
+
+// logTail returns the end of the log.
 func (s *Server) logTail() string {
 	const most = 2000
-	b, _ := os.ReadFile(filepath.Join(s.home, "log", "smbd"))
-	return string(b[max(0, len(b)-most):])
+	log := s.Log()
+	return log[max(0, len(log)-most):]
 }
 
 // Missing returns why no server can run here, or "".
