@@ -1,0 +1,157 @@
+package smb
+
+import (
+	"context"
+
+	"github.com/pagewire/pagewire/internal/flow"
+	"github.com/pagewire/pagewire/internal/remote"
+	"github.com/pagewire/pagewire/internal/smb/ntstatus"
+	"github.com/pagewire/pagewire/internal/smb/smb2msg"
+	"github.com/pagewire/pagewire/internal/smb/smbconn"
+)
+
+// ioCall is a READ or WRITE under way. They are pooled, so that the hot path
+// allocates nothing.
+type ioCall struct {
+	v         *Volume
+	call      smbconn.Call
+	readMsg   smb2msg.ReadRequest
+	writeMsg  smb2msg.WriteRequest
+	result    smb2msg.WriteResponse
+	fewerRead func(int) // bound once, since a method value allocates
+	fewerData func(int)
+}
+
+func newIOCall(v *Volume) *ioCall {
+	op := &ioCall{v: v}
+	op.fewerRead = func(charge int) {
+		op.readMsg.Length = min(op.readMsg.Length, uint32(charge*smbconn.CreditUnit))
+	}
+	op.fewerData = func(charge int) {
+		op.writeMsg.Length = min(op.writeMsg.Length, uint32(charge*smbconn.CreditUnit))
+		op.call.Out = clip(op.call.Out, int(op.writeMsg.Length))
+	}
+	return op
+}
+
+// start prepares the call for n bytes of payload.
+func (op *ioCall) start(cmd smb2msg.Command, body smbconn.Body, n int) {
+	c := &op.call
+	c.Command, c.Body, c.TreeID, c.Seal = cmd, body, op.v.tree, op.v.seal
+	c.Into, c.Out = nil, nil
+	c.Charge = smbconn.Charge(n)
+}
+
+// read reads n bytes at off. See [MS-SMB2] 3.2.4.6.
+func (op *ioCall) read(ctx context.Context, id smb2msg.FileID, off int64, n int, into [][]byte) (int, ntstatus.Status, error) {
+	op.readMsg = smb2msg.ReadRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
+	op.start(smb2msg.CommandRead, &op.readMsg, n)
+	op.call.Into = into
+	s := op.v.s
+	if err := s.conn.DoUpTo(ctx, &op.call, op.fewerRead); err != nil {
+		return 0, 0, err
+	}
+	op.call.Into = nil
+	status := op.call.Header.Status
+	if status == ntstatus.BufferOverflow { // of a pipe: more is there
+		status = ntstatus.Success
+	}
+	if status == ntstatus.Success {
+		s.sample(s.read, op.call.N, &op.call)
+	}
+	return op.call.N, status, nil
+}
+
+// write writes as much of w as one request carries. See [MS-SMB2] 3.2.4.7.
+func (op *ioCall) write(ctx context.Context, id smb2msg.FileID, off int64, w remote.Write) (int, ntstatus.Status, error) {
+	n, s := 0, op.v.s
+	for _, p := range w.Data {
+		n += len(p)
+	}
+	data := w.Data
+	if limit := s.writeLimit(); n > limit {
+		n, data = limit, clip(data, limit)
+	}
+	if n == 0 {
+		return 0, ntstatus.Success, nil
+	}
+	op.writeMsg = smb2msg.WriteRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
+	if w.Stable && s.conn.Dialect != smb2msg.SMB202 {
+		op.writeMsg.Flags = smb2msg.WriteThrough
+	}
+	op.start(smb2msg.CommandWrite, &op.writeMsg, n)
+	op.call.Out = data
+	if err := s.conn.DoUpTo(ctx, &op.call, op.fewerData); err != nil {
+		return 0, 0, err
+	}
+	op.call.Out = nil
+	if status := op.call.Header.Status; status != ntstatus.Success {
+		return 0, status, nil
+	}
+	if err := decode(&op.call, &op.result); err != nil {
+		return 0, 0, err
+	}
+	if op.result.Count > op.writeMsg.Length {
+		return 0, 0, smbconn.ErrProtocol
+	}
+	s.sample(s.write, int(op.result.Count), &op.call)
+	return int(op.result.Count), ntstatus.Success, nil
+}
+
+// sample tells an estimator of a finished request.
+func (s *Session) sample(e *flow.Estimator, n int, call *smbconn.Call) {
+	e.Sample(flow.Sample{
+		Bytes:           n,
+		Sent:            call.Sent,
+		FirstByte:       call.First,
+		Done:            call.Done,
+		DeliveredAtSend: call.Delivered,
+	})
+}
+
+// pipeline is how many requests should find credits at a time, so that few
+// credits make small requests and not a silent wire.
+const pipeline = 4
+
+// affordable is how many payload bytes one request should carry, given the
+// credits there are.
+func (s *Session) affordable() int {
+	return max(1, s.conn.Credits()/pipeline) * smbconn.CreditUnit
+}
+
+func (s *Session) readLimit() int  { return bound(s.conn.MaxRead, s.cfg.ReadSize) }
+func (s *Session) writeLimit() int { return bound(s.conn.MaxWrite, s.cfg.WriteSize) }
+
+// bound applies a limit, if there is one.
+func bound(n, limit int) int {
+	if limit > 0 {
+		return min(n, limit)
+	}
+	return n
+}
+
+// Limits is what one request may carry now.
+func (s *Session) limits() remote.Limits {
+	afford := s.affordable()
+	return remote.Limits{Read: min(s.readLimit(), afford), Write: min(s.writeLimit(), afford)}
+}
+
+func (v *Volume) Limits() remote.Limits { return v.s.limits() }
+func (f *File) Limits() remote.Limits   { return f.v.s.limits() }
+
+func (v *Volume) Flow() remote.Flow { return sessionFlow{v.s} }
+func (f *File) Flow() remote.Flow   { return sessionFlow{f.v.s} }
+
+// sessionFlow is a session's path to its server.
+type sessionFlow struct{ s *Session }
+
+func (f sessionFlow) Window(d remote.Direction) remote.Window {
+	s := f.s
+	limits, e := s.limits(), s.read
+	size := limits.Read
+	if d == remote.Writing {
+		size, e = limits.Write, s.write
+	}
+	w := e.Window(flow.Limits{MaxSize: size, MaxInFlight: s.conn.Credits() * smbconn.CreditUnit})
+	return remote.Window{Requests: w.Requests, Size: w.Size}
+}

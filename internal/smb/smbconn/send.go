@@ -1,0 +1,179 @@
+package smbconn
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/pagewire/pagewire/internal/byteio"
+	"github.com/pagewire/pagewire/internal/smb/smb2msg"
+	"github.com/pagewire/pagewire/internal/smb/smbcrypt"
+)
+
+const (
+	prefixSize   = 4         // the transport's length word; see [MS-SMB2] 2.1
+	maxFrame     = 1<<24 - 1 // what it can say
+	sealedAtOnce = 4         // sealed frames under construction at a time
+
+	flagsAt, nextCommandAt = 16, 20 // in a header
+)
+
+// transmit encodes, protects and sends calls in one frame. Their credits are
+// taken: from here on only the connection's death keeps them from the wire.
+func (c *Conn) transmit(calls []*Call, first uint64) error {
+	sec := c.security.Load()
+	seal := sec.Seal
+	mid := first
+	for i, call := range calls {
+		seal = seal || call.Seal && sec.Sealer != nil
+		c.encode(call, sec, mid, i, i == len(calls)-1)
+		mid += uint64(call.Charge)
+	}
+	if !seal {
+		for _, call := range calls {
+			if sec.Signer != nil && (sec.Sign || call.Sign) {
+				sign(sec.Signer, call)
+				c.stats.signed.Add(1)
+			}
+		}
+	}
+
+	c.mu.Lock()
+	if err := c.dead; err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	now, moved := time.Now(), c.moved.Load()
+	for _, call := range calls {
+		call.Sent, call.First, call.Delivered = now, time.Time{}, moved
+		c.calls[call.mid] = call
+	}
+	c.stats.sent(calls, len(c.calls))
+	c.mu.Unlock()
+
+	var err error
+	if seal {
+		err = c.writeSealed(sec, calls)
+	} else {
+		err = c.writePlain(calls)
+	}
+	if err != nil {
+		c.fail(err)
+		for _, call := range calls {
+			<-call.signal // fail has ended it; nobody else holds its buffers
+		}
+		return c.Err()
+	}
+	return nil
+}
+
+// encode builds the header and body of call in its frame, padded to 8 bytes if
+// another follows. See [MS-SMB2] 2.2.1.2 and 3.2.4.1.4.
+func (c *Conn) encode(call *Call, sec *Security, mid uint64, index int, last bool) {
+	call.mid, call.charge = mid, call.Charge
+	h := smb2msg.Header{
+		Command:   call.Command,
+		Credits:   c.credits.request(call.Charge),
+		MessageID: mid,
+		TreeID:    call.TreeID,
+		SessionID: sec.SessionID,
+	}
+	if c.Dialect != smb2msg.SMB202 && c.Dialect != 0 {
+		h.CreditCharge = uint16(call.Charge)
+	}
+	if index > 0 {
+		h.Flags |= smb2msg.FlagRelated
+	}
+	b := h.Append(call.frame[:0])
+	b = call.Body.Append(b)
+	call.pad = nil
+	if !last {
+		n := len(b) + int(total(call.Out))
+		call.pad = zeros[:-n&7]
+		binary.LittleEndian.PutUint32(b[nextCommandAt:], uint32(n+len(call.pad)))
+	}
+	call.frame = b
+}
+
+var zeros [8]byte // never written to
+
+// sign puts the signature into call's header.
+func sign(s *smbcrypt.Signer, call *Call) {
+	flags := binary.LittleEndian.Uint32(call.frame[flagsAt:])
+	binary.LittleEndian.PutUint32(call.frame[flagsAt:], flags|uint32(smb2msg.FlagSigned))
+	var few [8][]byte
+	s.Sign(call.segments(few[:0])...)
+}
+
+// writePlain sends calls by one writev from where their bytes are.
+func (c *Conn) writePlain(calls []*Call) error {
+	c.send.Lock()
+	defer c.send.Unlock()
+	c.bufs = append(c.bufs[:0], c.prefix[:])
+	for _, call := range calls {
+		c.bufs = call.segments(c.bufs)
+	}
+	binary.BigEndian.PutUint32(c.prefix[:], uint32(total(c.bufs[1:])))
+	c.consumed = c.bufs
+	_, err := c.consumed.WriteTo(c.nc)
+	clear(c.bufs)
+	return err
+}
+
+// writeSealed copies calls into one of the connection's buffers, seals them
+// there and sends them. See [MS-SMB2] 3.1.4.3.
+func (c *Conn) writeSealed(sec *Security, calls []*Call) error {
+	b := <-c.sealBufs
+	b = byteio.AppendZero(b[:0], prefixSize+smbcrypt.TransformSize)
+	for _, call := range calls {
+		for _, p := range call.segments(nil) {
+			b = append(b, p...)
+		}
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-prefixSize))
+	sec.Sealer.Seal(b[prefixSize:])
+	c.stats.sealed.Add(1)
+
+	c.send.Lock()
+	_, err := c.nc.Write(b)
+	c.send.Unlock()
+	c.sealBufs <- b
+	return err
+}
+
+// cancel asks the server to end call. It costs no credit, carries the
+// MessageId or AsyncId of what it cancels, and is not answered. See [MS-SMB2]
+// 3.2.4.24.
+func (c *Conn) cancel(call *Call) {
+	sec := c.security.Load()
+	h := smb2msg.Header{
+		Command:   smb2msg.CommandCancel,
+		MessageID: call.mid,
+		SessionID: sec.SessionID,
+	}
+	if id := call.asyncID.Load(); id != 0 {
+		h.Flags |= smb2msg.FlagAsync
+		h.AsyncID = id
+	}
+	m := &Call{frame: (&smb2msg.CancelRequest{}).Append(h.Append(nil))}
+	var err error
+	if one := []*Call{m}; sec.Seal || call.Seal && sec.Sealer != nil {
+		err = c.writeSealed(sec, one)
+	} else {
+		if sec.Signer != nil && sec.Sign {
+			sign(sec.Signer, m)
+		}
+		err = c.writePlain(one)
+	}
+	if err != nil {
+		c.fail(err)
+	}
+}
+
+// segments appends the pieces of the request to segs, in order.
+func (c *Call) segments(segs [][]byte) [][]byte {
+	segs = append(append(segs, c.frame), c.Out...)
+	if len(c.pad) > 0 {
+		segs = append(segs, c.pad)
+	}
+	return segs
+}
