@@ -82,7 +82,7 @@ func (d *DirReader) Next(e *DirEntry) bool {
 	}
 	f, rest, err := nextEntry("directory entry", d.rest)
 	if err == nil {
-		err = e.decode(fields{&f, "directory entry"}, d.parts)
+		err = e.decode(fields{&f}, d.parts)
 	}
 	d.rest, d.err = rest, err
 	return err == nil
@@ -129,7 +129,7 @@ func (e *DirEntry) decode(f fields, parts int) error {
 		e.FileID = f.Uint64()
 	}
 	e.FileName = f.text("FileName", n)
-	return f.end()
+	return f.end("directory entry")
 }
 
 // dirIDPadding aligns a 64-bit FileId.

@@ -55,16 +55,16 @@ func (m *FileStreamInformation) Decode(r *byteio.Reader) error {
 		if e, rest, err = nextEntry(name, rest); err != nil {
 			return r.Fail(err)
 		}
-		f := fields{&e, name}
+		f := fields{&e}
 		n := f.Uint32()
 		s := Stream{StreamSize: f.Uint64(), StreamAllocationSize: f.Uint64()}
 		s.StreamName = f.text("StreamName", n)
-		if err := f.end(); err != nil {
+		if err := f.end(name); err != nil {
 			return r.Fail(err)
 		}
 		*m = append(*m, s)
 	}
-	return fields{r, name}.end()
+	return fields{r}.end(name)
 }
 
 // Action says what happened to a file.
@@ -114,13 +114,13 @@ func (m *FileNotifyInformation) Decode(r *byteio.Reader) error {
 		if e, rest, err = nextEntry(name, rest); err != nil {
 			return r.Fail(err)
 		}
-		f := fields{&e, name}
+		f := fields{&e}
 		c := Change{Action: Action(f.Uint32())}
 		c.FileName = f.text("FileName", f.Uint32())
-		if err := f.end(); err != nil {
+		if err := f.end(name); err != nil {
 			return r.Fail(err)
 		}
 		*m = append(*m, c)
 	}
-	return fields{r, name}.end()
+	return fields{r}.end(name)
 }

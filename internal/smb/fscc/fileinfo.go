@@ -22,14 +22,14 @@ func (m *FileBasicInformation) Append(b []byte) []byte {
 }
 
 func (m *FileBasicInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileBasicInformation"}
+	f := fields{r}
 	m.CreationTime = f.filetime()
 	m.LastAccessTime = f.filetime()
 	m.LastWriteTime = f.filetime()
 	m.ChangeTime = f.filetime()
 	m.FileAttributes = FileAttributes(f.Uint32())
 	f.Skip(4)
-	return f.end()
+	return f.end("FileBasicInformation")
 }
 
 // FileStandardInformation has sizes and links. See [MS-FSCC] 2.4.47.
@@ -51,14 +51,14 @@ func (m *FileStandardInformation) Append(b []byte) []byte {
 }
 
 func (m *FileStandardInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileStandardInformation"}
+	f := fields{r}
 	m.AllocationSize = f.Uint64()
 	m.EndOfFile = f.Uint64()
 	m.NumberOfLinks = f.Uint32()
 	m.DeletePending = f.bool()
 	m.Directory = f.bool()
 	f.Skip(2)
-	return f.end()
+	return f.end("FileStandardInformation")
 }
 
 // FileInternalInformation numbers a file in its volume. See [MS-FSCC] 2.4.27.
@@ -67,9 +67,9 @@ type FileInternalInformation struct{ IndexNumber uint64 }
 func (m *FileInternalInformation) Append(b []byte) []byte { return byteio.Append64(b, m.IndexNumber) }
 
 func (m *FileInternalInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileInternalInformation"}
+	f := fields{r}
 	m.IndexNumber = f.Uint64()
-	return f.end()
+	return f.end("FileInternalInformation")
 }
 
 // FileEaInformation says how large the extended attributes are.
@@ -79,9 +79,9 @@ type FileEaInformation struct{ EaSize uint32 }
 func (m *FileEaInformation) Append(b []byte) []byte { return byteio.Append32(b, m.EaSize) }
 
 func (m *FileEaInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileEaInformation"}
+	f := fields{r}
 	m.EaSize = f.Uint32()
-	return f.end()
+	return f.end("FileEaInformation")
 }
 
 // FilePositionInformation is a position in a file that the server keeps and
@@ -93,9 +93,9 @@ func (m *FilePositionInformation) Append(b []byte) []byte {
 }
 
 func (m *FilePositionInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FilePositionInformation"}
+	f := fields{r}
 	m.CurrentByteOffset = f.Uint64()
-	return f.end()
+	return f.end("FilePositionInformation")
 }
 
 // FileNameInformation is what FileAlternateNameInformation and
@@ -105,9 +105,9 @@ type FileNameInformation struct{ FileName string }
 func (m *FileNameInformation) Append(b []byte) []byte { return appendText(b, m.FileName) }
 
 func (m *FileNameInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileNameInformation"}
+	f := fields{r}
 	m.FileName = f.text("FileName", f.Uint32())
-	return f.end()
+	return f.end("FileNameInformation")
 }
 
 // FileAllInformation is many in one. A server that has less room for the name
@@ -139,7 +139,7 @@ func (m *FileAllInformation) Append(b []byte) []byte {
 
 // Decode relies on failures that stick: the last part reports those of all.
 func (m *FileAllInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileAllInformation"}
+	f := fields{r}
 	m.Basic.Decode(r)
 	m.Standard.Decode(r)
 	m.Internal.Decode(r)
@@ -149,7 +149,7 @@ func (m *FileAllInformation) Decode(r *byteio.Reader) error {
 	m.Mode = f.Uint32()
 	m.AlignmentRequirement = f.Uint32()
 	m.Name.Decode(r)
-	return f.end()
+	return f.end("FileAllInformation")
 }
 
 // FileNetworkOpenInformation is what a stat needs. See [MS-FSCC] 2.4.34.
@@ -175,7 +175,7 @@ func (m *FileNetworkOpenInformation) Append(b []byte) []byte {
 }
 
 func (m *FileNetworkOpenInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileNetworkOpenInformation"}
+	f := fields{r}
 	m.CreationTime = f.filetime()
 	m.LastAccessTime = f.filetime()
 	m.LastWriteTime = f.filetime()
@@ -184,7 +184,7 @@ func (m *FileNetworkOpenInformation) Decode(r *byteio.Reader) error {
 	m.EndOfFile = f.Uint64()
 	m.FileAttributes = FileAttributes(f.Uint32())
 	f.Skip(4)
-	return f.end()
+	return f.end("FileNetworkOpenInformation")
 }
 
 // FileAttributeTagInformation says what kind of reparse point a file is.
@@ -199,10 +199,10 @@ func (m *FileAttributeTagInformation) Append(b []byte) []byte {
 }
 
 func (m *FileAttributeTagInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileAttributeTagInformation"}
+	f := fields{r}
 	m.FileAttributes = FileAttributes(f.Uint32())
 	m.ReparseTag = ReparseTag(f.Uint32())
-	return f.end()
+	return f.end("FileAttributeTagInformation")
 }
 
 // FileIDInformation numbers a file for good. See [MS-FSCC] 2.4.26.
@@ -216,8 +216,8 @@ func (m *FileIDInformation) Append(b []byte) []byte {
 }
 
 func (m *FileIDInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileIdInformation"}
+	f := fields{r}
 	m.VolumeSerialNumber = f.Uint64()
 	f.Copy(m.FileID[:])
-	return f.end()
+	return f.end("FileIdInformation")
 }

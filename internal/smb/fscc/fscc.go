@@ -103,26 +103,28 @@ const (
 	AttributeRecallOnData      FileAttributes = 0x00400000
 )
 
-// fields reads one structure and words its failures.
-type fields struct {
-	*byteio.Reader
-	name string
-}
+// fields reads one structure and words its failures. It does not hold the name
+// of the structure: an error that keeps a part of it would move its Reader to
+// the heap.
+type fields struct{ *byteio.Reader }
 
 func (f fields) fail(field string, err error) {
-	f.Fail(&MalformedError{f.name, field, err})
+	f.Fail(&MalformedError{Field: field, Err: err})
 }
 
-// end returns what stopped the decoder.
-func (f fields) end() error {
+// end returns what stopped the decoder of a structure.
+func (f fields) end(structure string) error {
 	err := f.Err()
 	if err == nil {
 		return nil
 	}
-	if _, ok := err.(*MalformedError); ok {
+	if m, ok := err.(*MalformedError); ok {
+		if m.Message == "" {
+			m.Message = structure
+		}
 		return err
 	}
-	return &MalformedError{f.name, "", err}
+	return &MalformedError{Message: structure, Err: err}
 }
 
 // text takes the next n bytes as a string.
@@ -132,7 +134,7 @@ func (f fields) text(field string, n uint32) string {
 		return ""
 	}
 	p := f.Bytes(int64(n))
-	if f.Err() != nil {
+	if len(p) == 0 {
 		return ""
 	}
 	return byteio.UTF16(p)

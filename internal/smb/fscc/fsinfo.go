@@ -20,14 +20,14 @@ func (m *FileFsVolumeInformation) Append(b []byte) []byte {
 }
 
 func (m *FileFsVolumeInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileFsVolumeInformation"}
+	f := fields{r}
 	m.VolumeCreationTime = f.filetime()
 	m.VolumeSerialNumber = f.Uint32()
 	n := f.Uint32()
 	m.SupportsObjects = f.bool()
 	f.Skip(1)
 	m.VolumeLabel = f.text("VolumeLabel", n)
-	return f.end()
+	return f.end("FileFsVolumeInformation")
 }
 
 // FileFsSizeInformation has the space of a volume as its user sees it.
@@ -47,12 +47,12 @@ func (m *FileFsSizeInformation) Append(b []byte) []byte {
 }
 
 func (m *FileFsSizeInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileFsSizeInformation"}
+	f := fields{r}
 	m.TotalAllocationUnits = f.Uint64()
 	m.AvailableAllocationUnits = f.Uint64()
 	m.SectorsPerAllocationUnit = f.Uint32()
 	m.BytesPerSector = f.Uint32()
-	return f.end()
+	return f.end("FileFsSizeInformation")
 }
 
 // FileFsFullSizeInformation tells the user's free space from all free space.
@@ -74,13 +74,13 @@ func (m *FileFsFullSizeInformation) Append(b []byte) []byte {
 }
 
 func (m *FileFsFullSizeInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileFsFullSizeInformation"}
+	f := fields{r}
 	m.TotalAllocationUnits = f.Uint64()
 	m.CallerAvailableAllocationUnits = f.Uint64()
 	m.ActualAvailableAllocationUnits = f.Uint64()
 	m.SectorsPerAllocationUnit = f.Uint32()
 	m.BytesPerSector = f.Uint32()
-	return f.end()
+	return f.end("FileFsFullSizeInformation")
 }
 
 // DeviceType of a FileFsDeviceInformation.
@@ -97,10 +97,10 @@ func (m *FileFsDeviceInformation) Append(b []byte) []byte {
 }
 
 func (m *FileFsDeviceInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileFsDeviceInformation"}
+	f := fields{r}
 	m.DeviceType = f.Uint32()
 	m.Characteristics = f.Uint32()
-	return f.end()
+	return f.end("FileFsDeviceInformation")
 }
 
 // FileSystemAttributes of a FileFsAttributeInformation.
@@ -135,11 +135,11 @@ func (m *FileFsAttributeInformation) Append(b []byte) []byte {
 }
 
 func (m *FileFsAttributeInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileFsAttributeInformation"}
+	f := fields{r}
 	m.FileSystemAttributes = f.Uint32()
 	m.MaximumComponentNameLength = f.Uint32()
 	m.FileSystemName = f.text("FileSystemName", f.Uint32())
-	return f.end()
+	return f.end("FileFsAttributeInformation")
 }
 
 // FileFsSectorSizeInformation says which blocks a volume likes.
@@ -165,7 +165,7 @@ func (m *FileFsSectorSizeInformation) Append(b []byte) []byte {
 }
 
 func (m *FileFsSectorSizeInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileFsSectorSizeInformation"}
+	f := fields{r}
 	m.LogicalBytesPerSector = f.Uint32()
 	m.PhysicalBytesPerSectorForAtomicity = f.Uint32()
 	m.PhysicalBytesPerSectorForPerformance = f.Uint32()
@@ -173,5 +173,5 @@ func (m *FileFsSectorSizeInformation) Decode(r *byteio.Reader) error {
 	m.Flags = f.Uint32()
 	m.ByteOffsetForSectorAlignment = f.Uint32()
 	m.ByteOffsetForPartitionAlignment = f.Uint32()
-	return f.end()
+	return f.end("FileFsSectorSizeInformation")
 }

@@ -53,7 +53,7 @@ func (m *ReparsePoint) Append(b []byte) []byte {
 }
 
 func (m *ReparsePoint) Decode(r *byteio.Reader) error {
-	f := fields{r, "reparse data buffer"}
+	f := fields{r}
 	*m = ReparsePoint{Tag: ReparseTag(f.Uint32())}
 	n := f.Uint16()
 	f.Skip(2)
@@ -61,7 +61,7 @@ func (m *ReparsePoint) Decode(r *byteio.Reader) error {
 		f.Copy(m.GUID[:])
 	}
 	m.Data = f.Bytes(int64(n))
-	return f.end()
+	return f.end("reparse data buffer")
 }
 
 // SymbolicLinkReparseData is the data of ReparseTagSymlink. SubstituteName is
@@ -91,11 +91,11 @@ func (m *SymbolicLinkReparseData) Append(b []byte) []byte {
 }
 
 func (m *SymbolicLinkReparseData) Decode(r *byteio.Reader) error {
-	f := fields{r, "symbolic link"}
+	f := fields{r}
 	substitute, print := f.span(), f.span()
 	m.Relative = f.Uint32()&symlinkFlagRelative != 0
 	m.SubstituteName, m.PrintName = f.names(substitute, print)
-	return f.end()
+	return f.end("symbolic link")
 }
 
 // MountPointReparseData is the data of ReparseTagMountPoint, a directory
@@ -117,9 +117,9 @@ func (m *MountPointReparseData) Append(b []byte) []byte {
 }
 
 func (m *MountPointReparseData) Decode(r *byteio.Reader) error {
-	f := fields{r, "mount point"}
+	f := fields{r}
 	m.SubstituteName, m.PrintName = f.names(f.span(), f.span())
-	return f.end()
+	return f.end("mount point")
 }
 
 // span is where in a PathBuffer a name lies.
@@ -175,7 +175,7 @@ func (m *NFSReparseData) Append(b []byte) []byte {
 
 // Decode takes all that lies ahead.
 func (m *NFSReparseData) Decode(r *byteio.Reader) error {
-	f := fields{r, "NFS reparse point"}
+	f := fields{r}
 	*m = NFSReparseData{Type: NFSType(f.Uint64())}
 	switch m.Type {
 	case NFSTypeLnk:
@@ -186,7 +186,7 @@ func (m *NFSReparseData) Decode(r *byteio.Reader) error {
 	default:
 		f.fail("Type", fmt.Errorf("is %#x", uint64(m.Type)))
 	}
-	return f.end()
+	return f.end("NFS reparse point")
 }
 
 // LXSymlinkReparseData is the data of ReparseTagLXSymlink, the symbolic link of
@@ -203,10 +203,10 @@ func (m *LXSymlinkReparseData) Append(b []byte) []byte {
 
 // Decode takes all that lies ahead.
 func (m *LXSymlinkReparseData) Decode(r *byteio.Reader) error {
-	f := fields{r, "LX symbolic link"}
+	f := fields{r}
 	if v := f.Uint32(); v != lxSymlinkVersion && f.Err() == nil {
 		f.fail("Version", fmt.Errorf("is %d, want %d", v, lxSymlinkVersion))
 	}
 	m.Target = string(f.Rest())
-	return f.end()
+	return f.end("LX symbolic link")
 }

@@ -8,9 +8,9 @@ type FileEndOfFileInformation struct{ EndOfFile uint64 }
 func (m *FileEndOfFileInformation) Append(b []byte) []byte { return byteio.Append64(b, m.EndOfFile) }
 
 func (m *FileEndOfFileInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileEndOfFileInformation"}
+	f := fields{r}
 	m.EndOfFile = f.Uint64()
-	return f.end()
+	return f.end("FileEndOfFileInformation")
 }
 
 // FileAllocationInformation reserves space. See [MS-FSCC] 2.4.4.
@@ -21,9 +21,9 @@ func (m *FileAllocationInformation) Append(b []byte) []byte {
 }
 
 func (m *FileAllocationInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileAllocationInformation"}
+	f := fields{r}
 	m.AllocationSize = f.Uint64()
-	return f.end()
+	return f.end("FileAllocationInformation")
 }
 
 // FileDispositionInformation says whether the last close deletes the file.
@@ -33,9 +33,9 @@ type FileDispositionInformation struct{ DeletePending bool }
 func (m *FileDispositionInformation) Append(b []byte) []byte { return appendBool(b, m.DeletePending) }
 
 func (m *FileDispositionInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileDispositionInformation"}
+	f := fields{r}
 	m.DeletePending = f.bool()
-	return f.end()
+	return f.end("FileDispositionInformation")
 }
 
 // Flags of a FileDispositionInformationEx.
@@ -53,9 +53,9 @@ type FileDispositionInformationEx struct{ Flags uint32 }
 func (m *FileDispositionInformationEx) Append(b []byte) []byte { return byteio.Append32(b, m.Flags) }
 
 func (m *FileDispositionInformationEx) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileDispositionInformationEx"}
+	f := fields{r}
 	m.Flags = f.Uint32()
-	return f.end()
+	return f.end("FileDispositionInformationEx")
 }
 
 // FileRenameInformation renames a file, in the form that SMB2 has. FileName is
@@ -70,10 +70,10 @@ func (m *FileRenameInformation) Append(b []byte) []byte {
 }
 
 func (m *FileRenameInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileRenameInformation"}
+	f := fields{r}
 	m.ReplaceIfExists = f.bool()
 	m.FileName = f.newName(7)
-	return f.end()
+	return f.end("FileRenameInformation")
 }
 
 // FileLinkInformation gives a file one more name. See [MS-FSCC] 2.4.28.2.
@@ -87,10 +87,10 @@ func (m *FileLinkInformation) Append(b []byte) []byte {
 }
 
 func (m *FileLinkInformation) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileLinkInformation"}
+	f := fields{r}
 	m.ReplaceIfExists = f.bool()
 	m.FileName = f.newName(7)
-	return f.end()
+	return f.end("FileLinkInformation")
 }
 
 // Flags of a FileRenameInformationEx.
@@ -113,10 +113,10 @@ func (m *FileRenameInformationEx) Append(b []byte) []byte {
 }
 
 func (m *FileRenameInformationEx) Decode(r *byteio.Reader) error {
-	f := fields{r, "FileRenameInformationEx"}
+	f := fields{r}
 	m.Flags = f.Uint32()
 	m.FileName = f.newName(4)
-	return f.end()
+	return f.end("FileRenameInformationEx")
 }
 
 // appendNewName appends all that follows the flags: reserved bytes, a root

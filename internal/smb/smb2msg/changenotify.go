@@ -44,14 +44,14 @@ func (m *ChangeNotifyRequest) Append(b []byte) []byte {
 }
 
 func (m *ChangeNotifyRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "CHANGE_NOTIFY request"}
+	d := body{r}
 	d.size(changeNotifyRequestSize)
 	m.Flags = d.Uint16()
 	m.OutputBufferLength = d.Uint32()
 	m.FileID = d.fileID()
 	m.CompletionFilter = CompletionFilter(d.Uint32())
 	d.Skip(4)
-	return d.end()
+	return d.end("CHANGE_NOTIFY request")
 }
 
 // ChangeNotifyResponse holds what fscc.FileNotifyInformation describes; empty

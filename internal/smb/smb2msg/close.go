@@ -28,12 +28,12 @@ func (m *CloseRequest) Append(b []byte) []byte {
 }
 
 func (m *CloseRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "CLOSE request"}
+	d := body{r}
 	d.size(closeRequestSize)
 	m.Flags = d.Uint16()
 	d.Skip(4)
 	m.FileID = d.fileID()
-	return d.end()
+	return d.end("CLOSE request")
 }
 
 // See [MS-SMB2] 2.2.16.
@@ -62,7 +62,7 @@ func (m *CloseResponse) Append(b []byte) []byte {
 }
 
 func (m *CloseResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "CLOSE response"}
+	d := body{r}
 	d.size(closeResponseSize)
 	m.Flags = d.Uint16()
 	d.Skip(4)
@@ -73,5 +73,5 @@ func (m *CloseResponse) Decode(r *byteio.Reader) error {
 	m.AllocationSize = d.Uint64()
 	m.EndOfFile = d.Uint64()
 	m.FileAttributes = fscc.FileAttributes(d.Uint32())
-	return d.end()
+	return d.end("CLOSE response")
 }

@@ -115,7 +115,7 @@ func (m *CreateRequest) Append(b []byte) []byte {
 }
 
 func (m *CreateRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "CREATE request"}
+	d := body{r}
 	d.size(createRequestSize)
 	d.Skip(1)
 	m.OplockLevel = OplockLevel(d.Uint8())
@@ -130,7 +130,7 @@ func (m *CreateRequest) Decode(r *byteio.Reader) error {
 	contexts, length := d.Uint32(), d.Uint32()
 	m.Name = d.text("Name", int64(off), int64(n))
 	m.Contexts = d.createContexts(int64(contexts), int64(length))
-	return d.end()
+	return d.end("CREATE request")
 }
 
 // CreateFlagReparsePoint in a CreateResponse: the path ends in a reparse point.
@@ -182,7 +182,7 @@ func (m *CreateResponse) Append(b []byte) []byte {
 }
 
 func (m *CreateResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "CREATE response"}
+	d := body{r}
 	d.size(createResponseSize)
 	m.OplockLevel = OplockLevel(d.Uint8())
 	m.Flags = d.Uint8()
@@ -198,5 +198,5 @@ func (m *CreateResponse) Decode(r *byteio.Reader) error {
 	m.FileID = d.fileID()
 	contexts, length := d.Uint32(), d.Uint32()
 	m.Contexts = d.createContexts(int64(contexts), int64(length))
-	return d.end()
+	return d.end("CREATE response")
 }

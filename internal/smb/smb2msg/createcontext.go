@@ -127,12 +127,12 @@ func (m *QueryMaximalAccessRequest) Append(b []byte) []byte {
 }
 
 func (m *QueryMaximalAccessRequest) Decode(r *byteio.Reader) error {
-	d := body{r, ContextMxAc}
+	d := body{r}
 	m.Timestamp = 0
 	if d.Len() > 0 {
 		m.Timestamp = d.filetime()
 	}
-	return d.end()
+	return d.end(ContextMxAc)
 }
 
 // See [MS-SMB2] 2.2.14.2.5.
@@ -146,10 +146,10 @@ func (m *QueryMaximalAccessResponse) Append(b []byte) []byte {
 }
 
 func (m *QueryMaximalAccessResponse) Decode(r *byteio.Reader) error {
-	d := body{r, ContextMxAc}
+	d := body{r}
 	m.QueryStatus = ntstatus.Status(d.Uint32())
 	m.MaximalAccess = AccessMask(d.Uint32())
-	return d.end()
+	return d.end(ContextMxAc)
 }
 
 // QueryOnDiskIDResponse identifies a file. See [MS-SMB2] 2.2.14.2.9.
@@ -162,10 +162,10 @@ func (m *QueryOnDiskIDResponse) Append(b []byte) []byte {
 }
 
 func (m *QueryOnDiskIDResponse) Decode(r *byteio.Reader) error {
-	d := body{r, ContextQFid}
+	d := body{r}
 	m.DiskFileID, m.VolumeID = d.Uint64(), d.Uint64()
 	d.Skip(16)
-	return d.end()
+	return d.end(ContextQFid)
 }
 
 // AllocationSize is the space to reserve. See [MS-SMB2] 2.2.13.2.6.
@@ -174,9 +174,9 @@ type AllocationSize struct{ AllocationSize uint64 }
 func (m *AllocationSize) Append(b []byte) []byte { return byteio.Append64(b, m.AllocationSize) }
 
 func (m *AllocationSize) Decode(r *byteio.Reader) error {
-	d := body{r, ContextAlSi}
+	d := body{r}
 	m.AllocationSize = d.Uint64()
-	return d.end()
+	return d.end(ContextAlSi)
 }
 
 // TimewarpToken names a snapshot by its time. See [MS-SMB2] 2.2.13.2.7.
@@ -185,7 +185,7 @@ type TimewarpToken struct{ Timestamp fscc.Filetime }
 func (m *TimewarpToken) Append(b []byte) []byte { return byteio.Append64(b, uint64(m.Timestamp)) }
 
 func (m *TimewarpToken) Decode(r *byteio.Reader) error {
-	d := body{r, ContextTWrp}
+	d := body{r}
 	m.Timestamp = d.filetime()
-	return d.end()
+	return d.end(ContextTWrp)
 }

@@ -9,9 +9,9 @@ type DurableHandleRequest struct{}
 func (*DurableHandleRequest) Append(b []byte) []byte { return byteio.AppendZero(b, 16) }
 
 func (*DurableHandleRequest) Decode(r *byteio.Reader) error {
-	d := body{r, ContextDHnQ}
+	d := body{r}
 	d.Skip(16)
-	return d.end()
+	return d.end(ContextDHnQ)
 }
 
 // DurableHandleReconnect takes a durable handle up again.
@@ -21,9 +21,9 @@ type DurableHandleReconnect struct{ FileID FileID }
 func (m *DurableHandleReconnect) Append(b []byte) []byte { return m.FileID.append(b) }
 
 func (m *DurableHandleReconnect) Decode(r *byteio.Reader) error {
-	d := body{r, ContextDHnC}
+	d := body{r}
 	m.FileID = d.fileID()
-	return d.end()
+	return d.end(ContextDHnC)
 }
 
 // DurableHandleResponse grants one. See [MS-SMB2] 2.2.14.2.3.
@@ -32,9 +32,9 @@ type DurableHandleResponse struct{}
 func (*DurableHandleResponse) Append(b []byte) []byte { return byteio.AppendZero(b, 8) }
 
 func (*DurableHandleResponse) Decode(r *byteio.Reader) error {
-	d := body{r, ContextDHnQ}
+	d := body{r}
 	d.Skip(8)
-	return d.end()
+	return d.end(ContextDHnQ)
 }
 
 // DurablePersistent in the flags of a V2 context: survives the server, too.
@@ -56,11 +56,11 @@ func (m *DurableHandleRequestV2) Append(b []byte) []byte {
 }
 
 func (m *DurableHandleRequestV2) Decode(r *byteio.Reader) error {
-	d := body{r, ContextDH2Q}
+	d := body{r}
 	m.Timeout, m.Flags = d.Uint32(), d.Uint32()
 	d.Skip(8)
 	m.CreateGUID = d.array16()
-	return d.end()
+	return d.end(ContextDH2Q)
 }
 
 // See [MS-SMB2] 2.2.13.2.12.
@@ -77,11 +77,11 @@ func (m *DurableHandleReconnectV2) Append(b []byte) []byte {
 }
 
 func (m *DurableHandleReconnectV2) Decode(r *byteio.Reader) error {
-	d := body{r, ContextDH2C}
+	d := body{r}
 	m.FileID = d.fileID()
 	m.CreateGUID = d.array16()
 	m.Flags = d.Uint32()
-	return d.end()
+	return d.end(ContextDH2C)
 }
 
 // See [MS-SMB2] 2.2.14.2.12.
@@ -92,7 +92,7 @@ func (m *DurableHandleResponseV2) Append(b []byte) []byte {
 }
 
 func (m *DurableHandleResponseV2) Decode(r *byteio.Reader) error {
-	d := body{r, ContextDH2Q}
+	d := body{r}
 	m.Timeout, m.Flags = d.Uint32(), d.Uint32()
-	return d.end()
+	return d.end(ContextDH2Q)
 }

@@ -50,7 +50,7 @@ func (m *ErrorResponse) Append(b []byte) []byte {
 }
 
 func (m *ErrorResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "ERROR response"}
+	d := body{r}
 	*m = ErrorResponse{}
 	d.size(errorResponseSize)
 	contexts := d.Uint8()
@@ -60,7 +60,7 @@ func (m *ErrorResponse) Decode(r *byteio.Reader) error {
 		if len(data) > 0 {
 			m.Data = data
 		}
-		return d.end()
+		return d.end("ERROR response")
 	}
 	c := byteio.NewReader(data)
 	for ; contexts > 0 && d.Err() == nil; contexts-- {
@@ -71,7 +71,7 @@ func (m *ErrorResponse) Decode(r *byteio.Reader) error {
 			d.fail("ErrorData", err)
 		}
 	}
-	return d.end()
+	return d.end("ERROR response")
 }
 
 // detail returns the data, from wherever the dialect has it.
@@ -119,7 +119,7 @@ func (m *SymlinkErrorResponse) Append(b []byte) []byte {
 // Decode reads the data of an ErrorResponse, which is all that r holds. It
 // trusts no length but those of the names.
 func (m *SymlinkErrorResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "symbolic link ERROR response"}
+	d := body{r}
 	d.Skip(4)
 	for _, want := range [...]uint32{symlinkErrorTag, uint32(fscc.ReparseTagSymlink)} {
 		if got := d.Uint32(); got != want && d.Err() == nil {
@@ -129,7 +129,7 @@ func (m *SymlinkErrorResponse) Decode(r *byteio.Reader) error {
 	d.Skip(2)
 	m.UnparsedPathLength = d.Uint16()
 	if d.Err() != nil {
-		return d.end()
+		return d.end("symbolic link ERROR response")
 	}
 	return m.SymbolicLinkReparseData.Decode(r)
 }

@@ -15,11 +15,11 @@ func (m *FlushRequest) Append(b []byte) []byte {
 }
 
 func (m *FlushRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "FLUSH request"}
+	d := body{r}
 	d.size(flushRequestSize)
 	d.Skip(6)
 	m.FileID = d.fileID()
-	return d.end()
+	return d.end("FLUSH request")
 }
 
 // See [MS-SMB2] 2.2.18.

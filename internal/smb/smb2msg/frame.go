@@ -42,23 +42,23 @@ func ProtocolOf(frame []byte) Protocol {
 // See [MS-SMB2] 3.2.4.1.4.
 func Next(frame []byte) (message, rest []byte, err error) {
 	r := byteio.NewReader(frame)
-	d := body{&r, "compound"}
+	d := body{&r}
 	d.Skip(nextCommandOffset)
 	next := int64(d.Uint32())
 	d.Skip(HeaderSize - nextCommandOffset - 4)
 	if d.Err() != nil {
-		return nil, nil, d.end()
+		return nil, nil, d.end("compound")
 	}
 	if next == 0 {
 		return frame, nil, nil
 	}
 	if next < HeaderSize || next%8 != 0 {
 		d.fail("NextCommand", errPlace)
-		return nil, nil, d.end()
+		return nil, nil, d.end("compound")
 	}
 	if next >= int64(len(frame)) {
 		d.fail("NextCommand", byteio.ErrShort)
-		return nil, nil, d.end()
+		return nil, nil, d.end("compound")
 	}
 	return d.At(0, next), d.At(next, int64(len(frame))-next), nil
 }

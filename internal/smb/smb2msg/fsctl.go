@@ -28,7 +28,7 @@ func (m *ValidateNegotiateInfoRequest) Append(b []byte) []byte {
 }
 
 func (m *ValidateNegotiateInfoRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "VALIDATE_NEGOTIATE_INFO request"}
+	d := body{r}
 	m.Capabilities = Capabilities(d.Uint32())
 	m.GUID = d.array16()
 	m.SecurityMode = SecurityMode(d.Uint16())
@@ -36,7 +36,7 @@ func (m *ValidateNegotiateInfoRequest) Decode(r *byteio.Reader) error {
 	for n := d.Uint16(); n > 0 && d.Err() == nil; n-- {
 		m.Dialects = append(m.Dialects, Dialect(d.Uint16()))
 	}
-	return d.end()
+	return d.end("VALIDATE_NEGOTIATE_INFO request")
 }
 
 // ValidateNegotiateInfoResponse repeats the NEGOTIATE response.
@@ -56,12 +56,12 @@ func (m *ValidateNegotiateInfoResponse) Append(b []byte) []byte {
 }
 
 func (m *ValidateNegotiateInfoResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "VALIDATE_NEGOTIATE_INFO response"}
+	d := body{r}
 	m.Capabilities = Capabilities(d.Uint32())
 	m.GUID = d.array16()
 	m.SecurityMode = SecurityMode(d.Uint16())
 	m.Dialect = Dialect(d.Uint16())
-	return d.end()
+	return d.end("VALIDATE_NEGOTIATE_INFO response")
 }
 
 // NetworkInterface is an address at which a server can be reached.
@@ -122,7 +122,7 @@ func appendSockaddr(b []byte, a netip.AddrPort) []byte {
 }
 
 func (m *NetworkInterfaceInfo) Decode(r *byteio.Reader) error {
-	d := body{r, "NETWORK_INTERFACE_INFO"}
+	d := body{r}
 	m.Interfaces = nil
 	for more := true; more && d.Err() == nil; {
 		next := int64(d.Uint32())
@@ -136,15 +136,15 @@ func (m *NetworkInterfaceInfo) Decode(r *byteio.Reader) error {
 		f := NetworkInterface{IfIndex: e.Uint32(), Capability: e.Uint32()}
 		e.Skip(4)
 		f.LinkSpeed = e.Uint64()
-		if addr, ok := sockaddr(&e); ok {
-			f.Address = addr
+		if f.Address = sockaddr(&e); f.Address.IsValid() {
 			m.Interfaces = append(m.Interfaces, f)
 		}
 	}
-	return d.end()
+	return d.end("NETWORK_INTERFACE_INFO")
 }
 
-func sockaddr(r *byteio.Reader) (netip.AddrPort, bool) {
+// sockaddr returns the zero AddrPort for an unknown family.
+func sockaddr(r *byteio.Reader) netip.AddrPort {
 	family := r.Uint16()
 	port := uint16(r.Uint8())<<8 | uint16(r.Uint8())
 	var addr netip.Addr
@@ -155,7 +155,7 @@ func sockaddr(r *byteio.Reader) (netip.AddrPort, bool) {
 		r.Skip(4)
 		addr, _ = netip.AddrFromSlice(r.Bytes(16))
 	}
-	return netip.AddrPortFrom(addr, port), addr.IsValid()
+	return netip.AddrPortFrom(addr.Unmap(), port)
 }
 
 // ResumeKey names an open file as the source of a server-side copy.
@@ -163,14 +163,14 @@ func sockaddr(r *byteio.Reader) (netip.AddrPort, bool) {
 type ResumeKey [24]byte
 
 func (k *ResumeKey) Append(b []byte) []byte {
-	return byteio.AppendZero(append(b, k[:]...), 4) // no context
+	return byteio.AppendZero(append(b, k[:]...), 8) // no context, in the space for a short one
 }
 
 func (k *ResumeKey) Decode(r *byteio.Reader) error {
-	d := body{r, "SRV_REQUEST_RESUME_KEY response"}
+	d := body{r}
 	d.Copy(k[:])
 	d.Skip(4)
-	return d.end()
+	return d.end("SRV_REQUEST_RESUME_KEY response")
 }
 
 // Copychunk is one range of a server-side copy.
@@ -201,7 +201,7 @@ func (m *CopychunkRequest) Append(b []byte) []byte {
 }
 
 func (m *CopychunkRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "SRV_COPYCHUNK request"}
+	d := body{r}
 	d.Copy(m.SourceKey[:])
 	n := d.Uint32()
 	d.Skip(4)
@@ -211,7 +211,7 @@ func (m *CopychunkRequest) Decode(r *byteio.Reader) error {
 		d.Skip(4)
 		m.Chunks = append(m.Chunks, c)
 	}
-	return d.end()
+	return d.end("SRV_COPYCHUNK request")
 }
 
 // CopychunkResponse says how much was copied or, with
@@ -226,9 +226,9 @@ func (m *CopychunkResponse) Append(b []byte) []byte {
 }
 
 func (m *CopychunkResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "SRV_COPYCHUNK response"}
+	d := body{r}
 	m.ChunksWritten = d.Uint32()
 	m.ChunkBytesWritten = d.Uint32()
 	m.TotalBytesWritten = d.Uint32()
-	return d.end()
+	return d.end("SRV_COPYCHUNK response")
 }

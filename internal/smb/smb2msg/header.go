@@ -106,7 +106,7 @@ func (h *Header) Append(b []byte) []byte {
 
 // Decode reads the header that r stands at.
 func (h *Header) Decode(r *byteio.Reader) error {
-	d := body{r, "header"}
+	d := body{r}
 	if p := Protocol(d.Uint32()); p != ProtocolSMB2 && d.Err() == nil {
 		d.fail("ProtocolId", fmt.Errorf("is %v", p))
 	}
@@ -127,5 +127,5 @@ func (h *Header) Decode(r *byteio.Reader) error {
 	}
 	h.SessionID = d.Uint64()
 	d.Copy(h.Signature[:])
-	return d.end()
+	return d.end("header")
 }

@@ -53,7 +53,7 @@ func (m *IoctlRequest) Append(b []byte) []byte {
 	b = byteio.Append16(b, 0)
 	b = byteio.Append32(b, uint32(m.CtlCode))
 	b = m.FileID.append(b)
-	b = byteio.Append32(b, HeaderSize+ioctlRequestSize-1)
+	b = byteio.Append32(b, uint32(offset(ioctlRequestSize, len(m.Input))))
 	b = byteio.Append32(b, uint32(len(m.Input)))
 	b = byteio.Append32(b, m.MaxInputResponse)
 	b = byteio.Append64(b, 0)
@@ -64,7 +64,7 @@ func (m *IoctlRequest) Append(b []byte) []byte {
 }
 
 func (m *IoctlRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "IOCTL request"}
+	d := body{r}
 	d.size(ioctlRequestSize)
 	d.Skip(2)
 	m.CtlCode = CtlCode(d.Uint32())
@@ -76,7 +76,7 @@ func (m *IoctlRequest) Decode(r *byteio.Reader) error {
 	m.Flags = d.Uint32()
 	d.Skip(4)
 	m.Input = d.buffer("Input", int64(off), int64(n))
-	return d.end()
+	return d.end("IOCTL request")
 }
 
 // IoctlResponse has the result in Output. Input is as good as always empty.
@@ -108,7 +108,7 @@ func (m *IoctlResponse) Append(b []byte) []byte {
 }
 
 func (m *IoctlResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "IOCTL response"}
+	d := body{r}
 	d.size(ioctlResponseSize)
 	d.Skip(2)
 	m.CtlCode = CtlCode(d.Uint32())
@@ -119,5 +119,5 @@ func (m *IoctlResponse) Decode(r *byteio.Reader) error {
 	d.Skip(4)
 	m.Input = d.buffer("Input", int64(inOff), int64(in))
 	m.Output = d.buffer("Output", int64(outOff), int64(out))
-	return d.end()
+	return d.end("IOCTL response")
 }

@@ -54,7 +54,7 @@ func (m *Lease) Append(b []byte) []byte {
 }
 
 func (m *Lease) Decode(r *byteio.Reader) error {
-	d := body{r, ContextRqLs}
+	d := body{r}
 	*m = Lease{}
 	switch n := d.Len(); n {
 	case leaseSize:
@@ -72,5 +72,5 @@ func (m *Lease) Decode(r *byteio.Reader) error {
 		m.Epoch = d.Uint16()
 		d.Skip(2)
 	}
-	return d.end()
+	return d.end(ContextRqLs)
 }

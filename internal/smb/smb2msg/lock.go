@@ -43,7 +43,7 @@ func (m *LockRequest) Append(b []byte) []byte {
 }
 
 func (m *LockRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "LOCK request"}
+	d := body{r}
 	d.size(lockRequestSize)
 	count := d.Uint16()
 	m.LockSequence = d.Uint32()
@@ -57,7 +57,7 @@ func (m *LockRequest) Decode(r *byteio.Reader) error {
 		d.Skip(4)
 		m.Locks = append(m.Locks, l)
 	}
-	return d.end()
+	return d.end("LOCK request")
 }
 
 // See [MS-SMB2] 2.2.27.

@@ -100,7 +100,7 @@ func (m *NegotiateRequest) Append(b []byte) []byte {
 }
 
 func (m *NegotiateRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "NEGOTIATE request"}
+	d := body{r}
 	*m = NegotiateRequest{}
 	d.size(negotiateRequestSize)
 	dialects := d.Uint16()
@@ -122,7 +122,7 @@ func (m *NegotiateRequest) Decode(r *byteio.Reader) error {
 	if slices.Contains(m.Dialects, SMB311) {
 		m.Contexts.decode(d, int64(off), int(count))
 	}
-	return d.end()
+	return d.end("NEGOTIATE request")
 }
 
 // NegotiateResponse settles the dialect. Contexts travel only with SMB311.
@@ -172,7 +172,7 @@ func (m *NegotiateResponse) Append(b []byte) []byte {
 
 // Decode also refuses contexts that choose more than one algorithm.
 func (m *NegotiateResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "NEGOTIATE response"}
+	d := body{r}
 	*m = NegotiateResponse{}
 	d.size(negotiateResponseSize)
 	m.SecurityMode = SecurityMode(d.Uint16())
@@ -196,5 +196,5 @@ func (m *NegotiateResponse) Decode(r *byteio.Reader) error {
 			}
 		}
 	}
-	return d.end()
+	return d.end("NEGOTIATE response")
 }

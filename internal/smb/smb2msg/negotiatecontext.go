@@ -54,6 +54,11 @@ func (c *NegotiateContexts) append(b []byte, start int) (_ []byte, n int) {
 		b = byteio.Append16(b, uint16(len(c.Ciphers)))
 		b = appendAlgorithms(b, c.Ciphers)
 	}
+	if len(c.SigningAlgorithms) > 0 {
+		b, n = appendContextHeader(b, start, contextSigning, 2+2*len(c.SigningAlgorithms)), n+1
+		b = byteio.Append16(b, uint16(len(c.SigningAlgorithms)))
+		b = appendAlgorithms(b, c.SigningAlgorithms)
+	}
 	if c.NetName != "" {
 		b, n = appendContextHeader(b, start, contextNetName, 2*byteio.UTF16Len(c.NetName)), n+1
 		b = byteio.AppendUTF16(b, c.NetName)
@@ -61,11 +66,6 @@ func (c *NegotiateContexts) append(b []byte, start int) (_ []byte, n int) {
 	if c.TransportFlags != 0 {
 		b, n = appendContextHeader(b, start, contextTransport, 4), n+1
 		b = byteio.Append32(b, c.TransportFlags)
-	}
-	if len(c.SigningAlgorithms) > 0 {
-		b, n = appendContextHeader(b, start, contextSigning, 2+2*len(c.SigningAlgorithms)), n+1
-		b = byteio.Append16(b, uint16(len(c.SigningAlgorithms)))
-		b = appendAlgorithms(b, c.SigningAlgorithms)
 	}
 	return b, n
 }
@@ -98,7 +98,7 @@ func (c *NegotiateContexts) decode(d body, off int64, count int) {
 			}
 			seen |= 1 << kind
 		}
-		c.decodeOne(kind, body{&data, d.name})
+		c.decodeOne(kind, body{&data})
 		if err := data.Err(); err != nil && d.Err() == nil {
 			d.fail("NegotiateContextList", err)
 		}

@@ -34,12 +34,12 @@ func (m *OplockBreak) Append(b []byte) []byte {
 }
 
 func (m *OplockBreak) Decode(r *byteio.Reader) error {
-	d := body{r, "oplock break"}
+	d := body{r}
 	d.size(oplockBreakSize)
 	m.OplockLevel = OplockLevel(d.Uint8())
 	d.Skip(5)
 	m.FileID = d.fileID()
-	return d.end()
+	return d.end("oplock break")
 }
 
 // LeaseBreakAckRequired in a LeaseBreakNotification: the server waits for a
@@ -66,7 +66,7 @@ func (m *LeaseBreakNotification) Append(b []byte) []byte {
 }
 
 func (m *LeaseBreakNotification) Decode(r *byteio.Reader) error {
-	d := body{r, "lease break notification"}
+	d := body{r}
 	d.size(leaseBreakNotificationSize)
 	m.NewEpoch = d.Uint16()
 	m.Flags = d.Uint32()
@@ -74,7 +74,7 @@ func (m *LeaseBreakNotification) Decode(r *byteio.Reader) error {
 	m.CurrentLeaseState = LeaseState(d.Uint32())
 	m.NewLeaseState = LeaseState(d.Uint32())
 	d.Skip(12)
-	return d.end()
+	return d.end("lease break notification")
 }
 
 // LeaseBreak is the acknowledgment and the response to that, which look alike.
@@ -93,11 +93,11 @@ func (m *LeaseBreak) Append(b []byte) []byte {
 }
 
 func (m *LeaseBreak) Decode(r *byteio.Reader) error {
-	d := body{r, "lease break"}
+	d := body{r}
 	d.size(leaseBreakSize)
 	d.Skip(6)
 	m.LeaseKey = d.array16()
 	m.LeaseState = LeaseState(d.Uint32())
 	d.Skip(8)
-	return d.end()
+	return d.end("lease break")
 }

@@ -44,7 +44,7 @@ func (m *QueryDirectoryRequest) Append(b []byte) []byte {
 }
 
 func (m *QueryDirectoryRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "QUERY_DIRECTORY request"}
+	d := body{r}
 	d.size(queryDirectoryRequestSize)
 	m.FileInformationClass = fscc.Class(d.Uint8())
 	m.Flags = d.Uint8()
@@ -53,7 +53,7 @@ func (m *QueryDirectoryRequest) Decode(r *byteio.Reader) error {
 	off, n := d.Uint16(), d.Uint16()
 	m.OutputBufferLength = d.Uint32()
 	m.FileName = d.text("FileName", int64(off), int64(n))
-	return d.end()
+	return d.end("QUERY_DIRECTORY request")
 }
 
 // QueryDirectoryResponse holds entries for an fscc.DirReader.
@@ -71,15 +71,15 @@ func (m *QueryDirectoryResponse) Decode(r *byteio.Reader) (err error) {
 // QUERY_INFO and CHANGE_NOTIFY share.
 func appendOutput(b, output []byte) []byte {
 	b = byteio.Append16(b, queryDirectoryResponseSize)
-	b = byteio.Append16(b, HeaderSize+queryDirectoryResponseSize-1)
+	b = byteio.Append16(b, offset(queryDirectoryResponseSize, len(output)))
 	b = byteio.Append32(b, uint32(len(output)))
 	return appendBuffer(b, output)
 }
 
 func decodeOutput(r *byteio.Reader, name string) ([]byte, error) {
-	d := body{r, name}
+	d := body{r}
 	d.size(queryDirectoryResponseSize)
 	off, n := d.Uint16(), d.Uint32()
 	output := d.buffer("OutputBuffer", int64(off), int64(n))
-	return output, d.end()
+	return output, d.end(name)
 }

@@ -48,7 +48,7 @@ func (m *QueryInfoRequest) Append(b []byte) []byte {
 	b = byteio.Append16(b, queryInfoRequestSize)
 	b = append(b, byte(m.InfoType), byte(m.FileInfoClass))
 	b = byteio.Append32(b, m.OutputBufferLength)
-	b = byteio.Append16(b, HeaderSize+queryInfoRequestSize-1)
+	b = byteio.Append16(b, offset(queryInfoRequestSize, len(m.Input)))
 	b = byteio.Append16(b, 0)
 	b = byteio.Append32(b, uint32(len(m.Input)))
 	b = byteio.Append32(b, m.AdditionalInformation)
@@ -58,7 +58,7 @@ func (m *QueryInfoRequest) Append(b []byte) []byte {
 }
 
 func (m *QueryInfoRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "QUERY_INFO request"}
+	d := body{r}
 	d.size(queryInfoRequestSize)
 	m.InfoType = InfoType(d.Uint8())
 	m.FileInfoClass = fscc.Class(d.Uint8())
@@ -70,7 +70,7 @@ func (m *QueryInfoRequest) Decode(r *byteio.Reader) error {
 	m.Flags = d.Uint32()
 	m.FileID = d.fileID()
 	m.Input = d.buffer("InputBuffer", int64(off), int64(n))
-	return d.end()
+	return d.end("QUERY_INFO request")
 }
 
 // See [MS-SMB2] 2.2.38.

@@ -43,7 +43,7 @@ func (m *ReadRequest) Append(b []byte) []byte {
 }
 
 func (m *ReadRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "READ request"}
+	d := body{r}
 	d.size(readRequestSize)
 	m.Padding = d.Uint8()
 	m.Flags = d.Uint8()
@@ -54,7 +54,7 @@ func (m *ReadRequest) Decode(r *byteio.Reader) error {
 	m.Channel = d.Uint32()
 	m.RemainingBytes = d.Uint32()
 	d.Skip(4)
-	return d.end()
+	return d.end("READ request")
 }
 
 // ReadResponse comes before the data. See [MS-SMB2] 2.2.20.
@@ -79,7 +79,7 @@ func (m *ReadResponse) Append(b []byte) []byte {
 // alone. The data starts DataOffset-ReadDataOffset bytes behind where r stands
 // then, which is never negative if there is any.
 func (m *ReadResponse) DecodeHead(r *byteio.Reader) error {
-	d := body{r, "READ response"}
+	d := body{r}
 	d.size(readResponseSize)
 	m.DataOffset = d.Uint8()
 	d.Skip(1)
@@ -89,7 +89,7 @@ func (m *ReadResponse) DecodeHead(r *byteio.Reader) error {
 	if m.DataLength > 0 && m.DataOffset < ReadDataOffset {
 		d.fail("DataOffset", errOverlap)
 	}
-	return d.end()
+	return d.end("READ response")
 }
 
 // Decode is for messages that are wholly in memory.
@@ -98,7 +98,7 @@ func (m *ReadResponse) Decode(r *byteio.Reader) error {
 	if err := m.DecodeHead(r); err != nil {
 		return err
 	}
-	d := body{r, "READ response"}
+	d := body{r}
 	m.Data = d.buffer("Data", int64(m.DataOffset), int64(m.DataLength))
-	return d.end()
+	return d.end("READ response")
 }

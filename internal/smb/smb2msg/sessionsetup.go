@@ -33,7 +33,7 @@ func (m *SessionSetupRequest) Append(b []byte) []byte {
 }
 
 func (m *SessionSetupRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "SESSION_SETUP request"}
+	d := body{r}
 	d.size(sessionSetupRequestSize)
 	m.Flags = d.Uint8()
 	m.SecurityMode = SecurityMode(d.Uint8())
@@ -42,7 +42,7 @@ func (m *SessionSetupRequest) Decode(r *byteio.Reader) error {
 	off, n := d.Uint16(), d.Uint16()
 	m.PreviousSessionID = d.Uint64()
 	m.SecurityBuffer = d.buffer("SecurityBuffer", int64(off), int64(n))
-	return d.end()
+	return d.end("SESSION_SETUP request")
 }
 
 // SessionFlags tell what kind of session a client got.
@@ -69,10 +69,10 @@ func (m *SessionSetupResponse) Append(b []byte) []byte {
 }
 
 func (m *SessionSetupResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "SESSION_SETUP response"}
+	d := body{r}
 	d.size(sessionSetupResponseSize)
 	m.SessionFlags = SessionFlags(d.Uint16())
 	off, n := d.Uint16(), d.Uint16()
 	m.SecurityBuffer = d.buffer("SecurityBuffer", int64(off), int64(n))
-	return d.end()
+	return d.end("SESSION_SETUP response")
 }

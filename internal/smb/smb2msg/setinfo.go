@@ -32,7 +32,7 @@ func (m *SetInfoRequest) Append(b []byte) []byte {
 }
 
 func (m *SetInfoRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "SET_INFO request"}
+	d := body{r}
 	d.size(setInfoRequestSize)
 	m.InfoType = InfoType(d.Uint8())
 	m.FileInfoClass = fscc.Class(d.Uint8())
@@ -41,7 +41,7 @@ func (m *SetInfoRequest) Decode(r *byteio.Reader) error {
 	m.AdditionalInformation = d.Uint32()
 	m.FileID = d.fileID()
 	m.Buffer = d.buffer("Buffer", int64(off), int64(n))
-	return d.end()
+	return d.end("SET_INFO request")
 }
 
 // See [MS-SMB2] 2.2.40.
@@ -50,7 +50,7 @@ type SetInfoResponse struct{}
 func (*SetInfoResponse) Append(b []byte) []byte { return byteio.Append16(b, setInfoResponseSize) }
 
 func (*SetInfoResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "SET_INFO response"}
+	d := body{r}
 	d.size(setInfoResponseSize)
-	return d.end()
+	return d.end("SET_INFO response")
 }

@@ -42,14 +42,13 @@ func (id FileID) append(b []byte) []byte {
 	return byteio.Append64(byteio.Append64(b, id.Persistent), id.Volatile)
 }
 
-// body reads the body of one message and words its failures.
-type body struct {
-	*byteio.Reader
-	name string
-}
+// body reads the body of one message and words its failures. It does not hold
+// the name of the message: an error that keeps a part of a body would move its
+// Reader to the heap.
+type body struct{ *byteio.Reader }
 
 func (d body) fail(field string, err error) {
-	d.Fail(&MalformedError{Message: d.name, Field: field, Err: err})
+	d.Fail(&MalformedError{Field: field, Err: err})
 }
 
 // size takes StructureSize, which counts one byte of a variable part too.
@@ -90,16 +89,28 @@ func (d body) fileID() FileID          { return FileID{d.Uint64(), d.Uint64()} }
 func (d body) filetime() fscc.Filetime { return fscc.Filetime(d.Uint64()) }
 func (d body) array16() (a [16]byte)   { d.Copy(a[:]); return a }
 
-// end returns what stopped the decoder.
-func (d body) end() error {
+// end returns what stopped the decoder of a message.
+func (d body) end(message string) error {
 	err := d.Err()
 	if err == nil {
 		return nil
 	}
-	if _, ok := err.(*MalformedError); ok {
+	if m, ok := err.(*MalformedError); ok {
+		if m.Message == "" {
+			m.Message = message
+		}
 		return err
 	}
-	return &MalformedError{Message: d.name, Err: err}
+	return &MalformedError{Message: message, Err: err}
+}
+
+// offset returns where a variable part of n bytes starts, behind a fixed one of
+// size-1. No bytes are nowhere: that is what servers send, and like to see.
+func offset(size uint16, n int) uint16 {
+	if n == 0 {
+		return 0
+	}
+	return HeaderSize + size - 1
 }
 
 // appendBuffer appends the variable part p of a message whose StructureSize
@@ -117,8 +128,8 @@ const emptySize = 4
 func appendEmpty(b []byte) []byte { return byteio.Append32(b, emptySize) }
 
 func decodeEmpty(r *byteio.Reader, name string) error {
-	d := body{r, name}
+	d := body{r}
 	d.size(emptySize)
 	d.Skip(2)
-	return d.end()
+	return d.end(name)
 }

@@ -41,7 +41,7 @@ func (h *TransformHeader) Append(b []byte) []byte {
 // Decode reads the header that r stands at. Whether OriginalMessageSize is
 // true is for the one to say who has the frame.
 func (h *TransformHeader) Decode(r *byteio.Reader) error {
-	d := body{r, "TRANSFORM_HEADER"}
+	d := body{r}
 	if p := Protocol(d.Uint32()); p != ProtocolTransform && d.Err() == nil {
 		d.fail("ProtocolId", fmt.Errorf("is %v", p))
 	}
@@ -53,5 +53,5 @@ func (h *TransformHeader) Decode(r *byteio.Reader) error {
 		d.fail("Flags", fmt.Errorf("is %#x, want %#x", h.Flags, TransformEncrypted))
 	}
 	h.SessionID = d.Uint64()
-	return d.end()
+	return d.end("TRANSFORM_HEADER")
 }

@@ -26,12 +26,12 @@ func (m *TreeConnectRequest) Append(b []byte) []byte {
 }
 
 func (m *TreeConnectRequest) Decode(r *byteio.Reader) error {
-	d := body{r, "TREE_CONNECT request"}
+	d := body{r}
 	d.size(treeConnectRequestSize)
 	m.Flags = d.Uint16()
 	off, n := d.Uint16(), d.Uint16()
 	m.Path = d.text("Path", int64(off), int64(n))
-	return d.end()
+	return d.end("TREE_CONNECT request")
 }
 
 // ShareType says what kind of thing a share is.
@@ -96,14 +96,14 @@ func (m *TreeConnectResponse) Append(b []byte) []byte {
 }
 
 func (m *TreeConnectResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "TREE_CONNECT response"}
+	d := body{r}
 	d.size(treeConnectResponseSize)
 	m.ShareType = ShareType(d.Uint8())
 	d.Skip(1)
 	m.ShareFlags = ShareFlags(d.Uint32())
 	m.Capabilities = ShareCapabilities(d.Uint32())
 	m.MaximalAccess = AccessMask(d.Uint32())
-	return d.end()
+	return d.end("TREE_CONNECT response")
 }
 
 // TreeDisconnectRequest lets go of a share. See [MS-SMB2] 2.2.11.

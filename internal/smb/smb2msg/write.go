@@ -46,7 +46,7 @@ func (m *WriteRequest) Append(b []byte) []byte {
 // alone. The data starts DataOffset-WriteDataOffset bytes behind where r stands
 // then, which is never negative if there is any.
 func (m *WriteRequest) DecodeHead(r *byteio.Reader) error {
-	d := body{r, "WRITE request"}
+	d := body{r}
 	d.size(writeRequestSize)
 	m.DataOffset = d.Uint16()
 	m.Length = d.Uint32()
@@ -59,7 +59,7 @@ func (m *WriteRequest) DecodeHead(r *byteio.Reader) error {
 	if m.Length > 0 && m.DataOffset < WriteDataOffset {
 		d.fail("DataOffset", errOverlap)
 	}
-	return d.end()
+	return d.end("WRITE request")
 }
 
 // Decode is for messages that are wholly in memory.
@@ -68,9 +68,9 @@ func (m *WriteRequest) Decode(r *byteio.Reader) error {
 	if err := m.DecodeHead(r); err != nil {
 		return err
 	}
-	d := body{r, "WRITE request"}
+	d := body{r}
 	m.Data = d.buffer("Data", int64(m.DataOffset), int64(m.Length))
-	return d.end()
+	return d.end("WRITE request")
 }
 
 // See [MS-SMB2] 2.2.22.
@@ -85,11 +85,11 @@ func (m *WriteResponse) Append(b []byte) []byte {
 }
 
 func (m *WriteResponse) Decode(r *byteio.Reader) error {
-	d := body{r, "WRITE response"}
+	d := body{r}
 	d.size(writeResponseSize)
 	d.Skip(2)
 	m.Count = d.Uint32()
 	m.Remaining = d.Uint32()
 	d.Skip(4)
-	return d.end()
+	return d.end("WRITE response")
 }
