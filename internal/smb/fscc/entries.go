@@ -95,9 +95,8 @@ func (m FileNotifyInformation) Append(b []byte) []byte {
 		here := len(b)
 		b = byteio.Append32(b, 0)
 		b = byteio.Append32(b, uint32(c.Action))
-		b = appendText(b, c.FileName)
+		b = byteio.Pad(appendText(b, c.FileName), here, 4)
 		if i < len(m)-1 {
-			b = byteio.Pad(b, here, 4)
 			byteio.Put32(b[here:], uint32(len(b)-here))
 		}
 	}
