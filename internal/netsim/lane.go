@@ -122,6 +122,7 @@ type flow struct {
 	base    int64 // sent, as of lane.since; equals written unless the flow is busy
 	arrived int64 // as of the last call of arrive
 	read    int64 // given to the receiver
+	lost    int64 // taken from the sender on top and swallowed; fills its queue for good
 
 	pieces queue[piece] // sent, not yet wholly arrived
 	last   time.Duration
@@ -231,16 +232,16 @@ func (f *flow) room(now time.Duration) int64 {
 	if f.isBusy() {
 		sent = min(f.base+f.lane.share(now-f.lane.since), f.written)
 	}
-	return max(0, min(f.lane.queue-(f.written-sent), f.lane.window-(f.written-f.read)))
+	return max(0, min(f.lane.queue-(f.written-sent), f.lane.window-(f.written-f.read))-f.lost)
 }
 
 // roomAt returns when the sender may write n bytes as far as the lane is
 // concerned; never, if that depends on the receiver.
 func (f *flow) roomAt(n int64) time.Duration {
-	if !f.isBusy() || f.written+n-f.read > f.lane.window {
+	if !f.isBusy() || f.written+f.lost+n-f.read > f.lane.window {
 		return never
 	}
-	at := after(f.lane.since, f.lane.need(f.written+n-f.lane.queue-f.base))
+	at := after(f.lane.since, f.lane.need(f.written+f.lost+n-f.lane.queue-f.base))
 	if len(f.lane.busy) > 1 {
 		at = min(at, f.lane.next())
 	}

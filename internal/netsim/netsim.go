@@ -89,8 +89,9 @@ func (l *Link) Stall(d Direction) {
 	l.wakeAll()
 }
 
-// Blackhole makes one direction swallow whatever is written from now on, for
-// good on connections that are open, until Resume on others.
+// Blackhole makes one direction swallow whatever is written from now on: for
+// good on connections that are open, until Resume on later ones. A sender
+// blocks, as TCP's does without an answer, once its queue is full.
 func (l *Link) Blackhole(d Direction) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -56,9 +56,9 @@ func TestTransferIsExact(t *testing.T) {
 		want     time.Duration
 	}{
 		{gbit, 20 * time.Millisecond, 100e6, 1 << 20, 10*time.Millisecond + 800*time.Millisecond},
-		{gbit, 20 * time.Millisecond, 100e6, 1000, 10*time.Millisecond + 800*time.Millisecond},
+		{gbit, 20 * time.Millisecond, 10e6, 1000, 10*time.Millisecond + 80*time.Millisecond},
 		{gbit, 20 * time.Millisecond, 1, 1, 10*time.Millisecond + 8*time.Nanosecond},
-		{10 * gbit, 100 * time.Millisecond, 1e9, 4 << 20, 50*time.Millisecond + 800*time.Millisecond},
+		{10 * gbit, 100 * time.Millisecond, 200e6, 4 << 20, 50*time.Millisecond + 160*time.Millisecond},
 		{10 * gbit, 0, 1e8, 100e6, 80 * time.Millisecond},
 		{3 * mbit, 3 * time.Millisecond, 1e6, 1 << 16, 1500*time.Microsecond + 2666666667},
 		{0, 20 * time.Millisecond, 50e6, 1 << 20, 10 * time.Millisecond},
@@ -189,9 +189,13 @@ func TestSmallBesideLarge(t *testing.T) {
 		link := New(Config{Up: gbit, RTT: 10 * time.Millisecond})
 		c1, s1 := link.Pipe()
 		go send(t, c1, 100e6, 1<<20)
-		go receive(t, s1, 100e6)
+		received := make(chan struct{})
+		go func() {
+			receive(t, s1, 100e6)
+			close(received)
+		}()
 		c2, s2 := link.Pipe()
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 		got := took(func() {
 			c2.Write(make([]byte, 1000))
 			io.ReadFull(s2, make([]byte, 1000))
@@ -199,6 +203,7 @@ func TestSmallBesideLarge(t *testing.T) {
 		if want := 5*time.Millisecond + 2*8*time.Microsecond; (got - want).Abs() > 100*time.Nanosecond {
 			t.Errorf("1000 bytes beside a full queue took %v, want %v", got, want)
 		}
+		<-received
 	})
 }
 
@@ -304,7 +309,7 @@ func TestCut(t *testing.T) {
 		link := New(Config{RTT: 20 * time.Millisecond})
 		c, s := link.Pipe()
 		c.Write(make([]byte, 100))
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 		c.Write(make([]byte, 1000))
 		link.Cut()
 		n, err := io.Copy(io.Discard, s)
@@ -323,8 +328,12 @@ func TestBlackhole(t *testing.T) {
 		c, s := link.Pipe()
 		c.Write(make([]byte, 10))
 		link.Blackhole(Up)
-		if _, err := c.Write(make([]byte, 1<<30)); err != nil {
+		if _, err := c.Write(make([]byte, 1000)); err != nil {
 			t.Fatal(err)
+		}
+		c.SetWriteDeadline(time.Now().Add(time.Hour))
+		if _, err := c.Write(make([]byte, 1<<30)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("writing on without an answer: %v, want a timeout", err)
 		}
 		s.SetReadDeadline(time.Now().Add(time.Hour))
 		n, err := io.Copy(io.Discard, s)

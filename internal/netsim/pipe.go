@@ -186,14 +186,18 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// put takes all of p into the flow, or lets it vanish.
+// put takes p into the flow, or as much of it as does not get lost.
 func (c *Conn) put(p []byte, now time.Duration) int {
 	l, f := c.link, c.out
 	n := len(p)
 	if f.cut > 0 {
 		p = p[:min(int64(n), f.cut-f.written)]
 	}
-	if f.hole || f.gone || len(p) == 0 {
+	if f.hole || f.gone {
+		p = nil
+	}
+	f.lost += int64(n - len(p))
+	if len(p) == 0 {
 		return n
 	}
 	for rest := p; len(rest) > 0; {
