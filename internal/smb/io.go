@@ -2,7 +2,9 @@ package smb
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/pagewire/pagewire/internal/byteio"
 	"github.com/pagewire/pagewire/internal/flow"
 	"github.com/pagewire/pagewire/internal/remote"
 	"github.com/pagewire/pagewire/internal/smb/ntstatus"
@@ -17,7 +19,6 @@ type ioCall struct {
 	call      smbconn.Call
 	readMsg   smb2msg.ReadRequest
 	writeMsg  smb2msg.WriteRequest
-	result    smb2msg.WriteResponse
 	fewerRead func(int) // bound once, since a method value allocates
 	fewerData func(int)
 }
@@ -88,14 +89,17 @@ func (op *ioCall) write(ctx context.Context, id smb2msg.FileID, off int64, w rem
 	if status := op.call.Header.Status; status != ntstatus.Success {
 		return 0, status, nil
 	}
-	if err := decode(&op.call, &op.result); err != nil {
-		return 0, 0, err
+	var m smb2msg.WriteResponse
+	r := byteio.NewReader(op.call.Reply()) // not decode, whose Reader allocates
+	r.Skip(smb2msg.HeaderSize)
+	if err := m.Decode(&r); err != nil {
+		return 0, 0, fmt.Errorf("%w: %w", smbconn.ErrProtocol, err)
 	}
-	if op.result.Count > op.writeMsg.Length {
-		return 0, 0, smbconn.ErrProtocol
+	if m.Count > op.writeMsg.Length {
+		return 0, 0, fmt.Errorf("%w: %d bytes written of %d", smbconn.ErrProtocol, m.Count, op.writeMsg.Length)
 	}
-	s.sample(s.write, int(op.result.Count), &op.call)
-	return int(op.result.Count), ntstatus.Success, nil
+	s.sample(s.write, int(m.Count), &op.call)
+	return int(m.Count), ntstatus.Success, nil
 }
 
 // sample tells an estimator of a finished request.

@@ -39,6 +39,7 @@ type Call struct {
 	pad   []byte // what follows Out before the next of a compound
 	reply []byte // the reply from its header on, without what went to Into
 
+	self    [1]*Call // the compound of this call alone
 	mid     uint64
 	asyncID atomic.Uint64
 	charge  int  // as paid for

@@ -212,8 +212,8 @@ func (c *Conn) DoUpTo(ctx context.Context, call *Call, plan func(charge int)) er
 		call.Charge = got
 		plan(got)
 	}
-	one := [1]*Call{call}
-	return c.exchange(ctx, one[:], first)
+	call.self[0] = call
+	return c.exchange(ctx, call.self[:], first)
 }
 
 // exchange sends calls under MessageIds from first on, and waits.

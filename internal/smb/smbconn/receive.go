@@ -233,7 +233,7 @@ func (c *Conn) readSealed(size int64) error {
 	if size < smbcrypt.TransformSize+smb2msg.HeaderSize {
 		return malformed("sealed frame of %d bytes", size)
 	}
-	c.opened = grow(c.opened[:0], int(size))
+	c.opened = grow(c.opened[:0], int(size)+smbcrypt.TagSize)[:size] // opening needs the room behind
 	copy(c.opened, c.head[:4])
 	if err := c.src.full(c.opened[4:]); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/pagewire/pagewire/internal/byteio"
 	"github.com/pagewire/pagewire/internal/smb/smb2msg"
 	"github.com/pagewire/pagewire/internal/smb/smbcrypt"
 )
@@ -122,12 +121,17 @@ func (c *Conn) writePlain(calls []*Call) error {
 // writeSealed copies calls into one of the connection's buffers, seals them
 // there and sends them. See [MS-SMB2] 3.1.4.3.
 func (c *Conn) writeSealed(sec *Security, calls []*Call) error {
-	b := <-c.sealBufs
-	b = byteio.AppendZero(b[:0], prefixSize+smbcrypt.TransformSize)
+	size := prefixSize + smbcrypt.TransformSize
 	for _, call := range calls {
-		for _, p := range call.segments(nil) {
+		size += len(call.frame) + int(total(call.Out)) + len(call.pad)
+	}
+	b := grow((<-c.sealBufs)[:0], size+smbcrypt.TagSize)[:prefixSize+smbcrypt.TransformSize]
+	for _, call := range calls {
+		b = append(b, call.frame...)
+		for _, p := range call.Out {
 			b = append(b, p...)
 		}
+		b = append(b, call.pad...)
 	}
 	binary.BigEndian.PutUint32(b, uint32(len(b)-prefixSize))
 	sec.Sealer.Seal(b[prefixSize:])
