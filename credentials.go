@@ -1,27 +1,297 @@
 package pagewire
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
-// Credentials say who logs on. They never show their password, however they are printed.
+// Credentials say who logs on. They do not show their password, however they are
+// printed.
 type Credentials struct {
-	User, Password, Domain string
+	User     string
+	Password string `json:"-"`
+	Domain   string
 }
 
-func (c Credentials) String() string                { return "" }
-func (c Credentials) GoString() string              { return "" }
-func (c Credentials) Format(f fmt.State, verb rune) {}
-func (c Credentials) LogValue() slog.Value          { return slog.Value{} }
+func (c Credentials) String() string {
+	s := c.User
+	if c.Domain != "" {
+		s = c.Domain + `\` + s
+	}
+	if c.Password != "" {
+		s += " with a password"
+	}
+	return s
+}
 
-// CredentialsError says that there are no credentials to log on with: a file is
+func (c Credentials) GoString() string { return fmt.Sprintf("pagewire.Credentials(%q)", c.String()) }
+
+// Format is there for the verbs that would print the fields.
+func (c Credentials) Format(f fmt.State, verb rune) {
+	if verb == 'v' && f.Flag('#') {
+		io.WriteString(f, c.GoString())
+		return
+	}
+	io.WriteString(f, c.String())
+}
+
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// CredentialsError says that there is nothing to log on with: a file is
 // unreadable, or nobody gave a password. It is an ErrAuth.
 type CredentialsError struct {
-	From string // a file, an environment variable
+	From string // a file, a variable of the environment; "" if there was nothing to look at
 	Err  error
 }
 
-func (e *CredentialsError) Error() string        { return "credentials: " + e.From + ": " + e.Err.Error() }
+func (e *CredentialsError) Error() string {
+	if e.From == "" {
+		return "credentials: " + e.Err.Error()
+	}
+	return "credentials from " + e.From + ": " + e.Err.Error()
+}
+
 func (e *CredentialsError) Unwrap() error        { return e.Err }
 func (e *CredentialsError) Is(target error) bool { return target == ErrAuth }
+
+// maxSecretFile is more than any file with credentials has.
+const maxSecretFile = 64 << 10
+
+// login finds credentials where mount.cifs does.
+type login struct {
+	source    Source
+	options   Options
+	lookupEnv func(string) (string, bool)
+	prompt    func(ctx context.Context, user, host string) (string, error)
+	logger    *slog.Logger
+
+	fromFD map[string]string // PASSWD_FD can be read once, and logons recur
+}
+
+// credentials takes each part from the first place that has it.
+func (l *login) credentials(ctx context.Context) (Credentials, error) {
+	var c Credentials
+	var known bool // the password, which may be empty
+	o := &l.options
+	if o.Guest || o.Security == "none" {
+		return c, nil
+	}
+	if o.User != "" && l.source.User != "" && o.User != l.source.User {
+		return c, &OptionError{"username", fmt.Sprintf("username=%s and the user of the URL, %s, contradict each other", o.User, l.source.User)}
+	}
+	if o.Credentials != "" {
+		found, err := readCredentials(o.Credentials)
+		if err != nil {
+			return c, &CredentialsError{o.Credentials, withoutPath(err)}
+		}
+		c, known = found.Credentials, found.hasPassword
+	}
+	if !known {
+		var err error
+		if c.Password, known, err = l.passwordFromEnv(); err != nil {
+			return c, err
+		}
+	}
+	c.User = first(c.User, o.User, l.source.User)
+	c.Domain = first(c.Domain, o.Domain, l.source.Domain)
+	if c.User == "" {
+		c.User, _ = l.lookupEnv("USER")
+	}
+	for _, s := range []secret{l.source.password, o.password} {
+		if password, ok := s.get(); ok && !known {
+			c.Password, known = password, true
+			l.logger.WarnContext(ctx, "a password on the command line can be seen by others; credentials=, PASSWD_FD and PASSWD_FILE hide it")
+		}
+	}
+	switch {
+	case c.User == "":
+		return c, &CredentialsError{Err: errors.New("no user name; give username=, or guest")}
+	case known:
+		return c, nil
+	case l.prompt == nil:
+		return c, &CredentialsError{Err: fmt.Errorf("no password for %s; give credentials=FILE, PASSWD, PASSWD_FD or PASSWD_FILE, or guest", c.User)}
+	}
+	var err error
+	if c.Password, err = l.prompt(ctx, c.User, l.source.Host); err != nil {
+		return c, &CredentialsError{"the prompt", err}
+	}
+	return c, nil
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func (l *login) passwordFromEnv() (password string, ok bool, err error) {
+	if password, ok = l.lookupEnv("PASSWD"); ok {
+		return password, true, nil
+	}
+	if fd, ok := l.lookupEnv("PASSWD_FD"); ok {
+		password, err := l.passwordFromFD(fd)
+		if err != nil {
+			return "", false, &CredentialsError{"PASSWD_FD=" + fd, withoutPath(err)}
+		}
+		return password, true, nil
+	}
+	if name, ok := l.lookupEnv("PASSWD_FILE"); ok {
+		text, err := readSecret(name)
+		if err != nil {
+			return "", false, &CredentialsError{"PASSWD_FILE=" + name, withoutPath(err)}
+		}
+		return firstLine(text), true, nil
+	}
+	return "", false, nil
+}
+
+func (l *login) passwordFromFD(fd string) (string, error) {
+	if password, ok := l.fromFD[fd]; ok {
+		return password, nil
+	}
+	n, err := strconv.ParseUint(fd, 10, 31)
+	if err != nil {
+		return "", errors.New("not a file descriptor")
+	}
+	f := os.Stdin
+	if n != 0 {
+		if f = os.NewFile(uintptr(n), "descriptor"); f == nil {
+			return "", errors.New("not a file descriptor")
+		}
+		defer f.Close()
+	}
+	// The writer may keep its end of a pipe open, so this reads no further than it must.
+	line, err := bufio.NewReader(io.LimitReader(f, maxSecretFile)).ReadBytes('\n')
+	if err != nil && err != io.EOF {
+		return "", err
+	}
+	l.fromFD = map[string]string{fd: firstLine(line)}
+	return l.fromFD[fd], nil
+}
+
+// foundCredentials tells an empty password from none.
+type foundCredentials struct {
+	Credentials
+	hasPassword bool
+}
+
+// readCredentials reads a file of mount.cifs, or a folder with the files username,
+// password and domain, as Kubernetes mounts a Secret.
+func readCredentials(name string) (foundCredentials, error) {
+	var c foundCredentials
+	info, err := os.Stat(name)
+	if err != nil {
+		return c, err
+	}
+	if !info.IsDir() {
+		text, err := readSecret(name)
+		if err != nil {
+			return c, err
+		}
+		return parseCredentials(text)
+	}
+	empty := true
+	for _, key := range []string{"username", "password", "domain"} {
+		text, err := readSecret(filepath.Join(name, key))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", key, withoutPath(err))
+		}
+		c.set(key, firstLine(text))
+		empty = false
+	}
+	if empty {
+		return c, errors.New("the folder has no file username, password or domain")
+	}
+	return c, nil
+}
+
+func parseCredentials(text []byte) (foundCredentials, error) {
+	var c foundCredentials
+	n := 0
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\uFEFF"))) {
+		n++
+		s := strings.TrimLeft(strings.TrimRight(string(line), "\r\n"), " \t")
+		if s == "" || s[0] == '#' {
+			continue
+		}
+		key, value, ok := strings.Cut(s, "=")
+		if !ok || !c.set(strings.TrimRight(key, " \t"), value) { // the line may be a secret
+			return foundCredentials{}, fmt.Errorf("line %d is not username=, password= or domain=", n)
+		}
+	}
+	return c, nil
+}
+
+func (c *foundCredentials) set(key, value string) bool {
+	opt := findOption(strings.ToLower(key))
+	if opt == nil {
+		return false
+	}
+	switch opt.name {
+	case "username":
+		if domain, user, ok := splitUser(value); ok {
+			c.Domain, value = domain, user
+		}
+		c.User = value
+	case "password":
+		c.Password, c.hasPassword = value, true
+	case "domain":
+		c.Domain = value
+	default:
+		return false
+	}
+	return true
+}
+
+func readSecret(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAllSecret(f)
+}
+
+func readAllSecret(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxSecretFile+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxSecretFile:
+		return nil, fmt.Errorf("larger than %d bytes", maxSecretFile)
+	case bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text):
+		return nil, errors.New("not a text in UTF-8")
+	}
+	return text, nil
+}
+
+func firstLine(text []byte) string {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return string(bytes.TrimSuffix(line, []byte("\r")))
+}
+
+// withoutPath spares an error the name that whoever wraps it gives too.
+func withoutPath(err error) error {
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}

@@ -4,105 +4,259 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"iter"
+	"os"
+	"path"
+	"sync"
+	"syscall"
 	"time"
+
+	"github.com/pagewire/pagewire/internal/remote"
 )
 
 // FS is a share, or a folder of one. Names are slash-separated and obey
-// fs.ValidPath. It satisfies fs.FS, fs.StatFS, fs.ReadDirFS, fs.ReadFileFS,
+// fs.ValidPath. It satisfies fs.StatFS, fs.ReadDirFS, fs.ReadFileFS,
 // fs.ReadLinkFS and fs.SubFS, and is safe for concurrent use.
 //
-// Errors of operations on names are an *fs.PathError. Symbolic links are
-// followed as far as they stay within the share.
-type FS struct{}
-
-// WithContext returns the same files for readers of io/fs; ctx bounds every
-// call, and every call on the files opened through it.
-func (f *FS) WithContext(ctx context.Context) fs.FS { return nil }
-
-// Open opens a file or folder for reading. What it returns is a *File.
-func (f *FS) Open(name string) (fs.File, error) { return nil, errors.ErrUnsupported }
-
-// Stat describes what name leads to, at the end of symbolic links.
-func (f *FS) Stat(name string) (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
-
-// Lstat describes name, even if that is a symbolic link. Its Sys is an *Attr.
-func (f *FS) Lstat(name string) (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
-
-// ReadDir lists a folder, sorted by name.
-func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) { return nil, errors.ErrUnsupported }
-
-// ReadFile reads a whole file; a small one in a single round trip.
-func (f *FS) ReadFile(name string) ([]byte, error) { return nil, errors.ErrUnsupported }
-
-// ReadLink returns what a symbolic link points to.
-func (f *FS) ReadLink(name string) (string, error) { return "", errors.ErrUnsupported }
-
-// Sub returns the folder dir as an FS, which need not be closed.
-func (f *FS) Sub(dir string) (fs.FS, error) { return nil, errors.ErrUnsupported }
-
-// Entries yields what is in a folder as it comes from the server, unsorted. Info
-// of an entry costs no round trip. An error comes last.
-func (f *FS) Entries(ctx context.Context, dir string) iter.Seq2[fs.DirEntry, error] { return nil }
+// Errors of operations on names are an *fs.PathError, or an *os.LinkError if
+// there are two. Symbolic links are followed as long as they stay within the
+// share. Nothing is cached.
+type FS struct {
+	share *share
+	dir   string // on the share, "." for its root
+}
 
 // OpenFile opens a file as os.OpenFile does. ctx bounds the opening only. The
-// server has no place for perm, so it matters no more than fs.FileMode's bits for w do.
+// server has no place for perm: see Chmod.
 func (f *FS) OpenFile(ctx context.Context, name string, flag int, perm fs.FileMode) (*File, error) {
-	return nil, errors.ErrUnsupported
+	return f.open(ctx, context.Background(), name, flag)
 }
 
 // Create makes or empties a file and opens it for reading and writing.
 func (f *FS) Create(ctx context.Context, name string) (*File, error) {
-	return nil, errors.ErrUnsupported
+	return f.OpenFile(ctx, name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 }
 
-// Mkdir makes a folder.
+// change is follow for what a read-only file system refuses.
+func (f *FS) change(ctx context.Context, op, name string, last bool, do func(remote.At) error) error {
+	if f.share.options.ReadOnly {
+		return &fs.PathError{Op: op, Path: name, Err: syscall.EROFS}
+	}
+	return pathError(op, name, ctx, f.follow(ctx, name, last, do))
+}
+
+// Mkdir makes a folder. The server has no place for perm.
 func (f *FS) Mkdir(ctx context.Context, name string, perm fs.FileMode) error {
-	return errors.ErrUnsupported
+	return f.change(ctx, "mkdir", name, false, func(at remote.At) error {
+		_, err := f.share.vol.Make(ctx, at, remote.Make{Kind: remote.Dir})
+		return err
+	})
 }
 
 // MkdirAll makes a folder and those above it, as far as they are missing.
 func (f *FS) MkdirAll(ctx context.Context, name string, perm fs.FileMode) error {
-	return errors.ErrUnsupported
+	if name == "." {
+		return nil
+	}
+	err := f.Mkdir(ctx, name, perm)
+	switch {
+	case err == nil || errors.Is(err, fs.ErrInvalid):
+		return err
+	case errors.Is(err, fs.ErrNotExist) && path.Dir(name) != ".":
+		if err := f.MkdirAll(ctx, path.Dir(name), perm); err != nil {
+			return err
+		}
+		if err = f.Mkdir(ctx, name, perm); err == nil {
+			return nil
+		}
+	}
+	// A server may refuse before it looks whether the folder is there.
+	if attr, statErr := f.getAttr(ctx, name, true); statErr == nil && attr.Kind == remote.Dir {
+		return nil
+	}
+	return err
 }
 
 // Remove removes a file, a symbolic link or an empty folder.
-func (f *FS) Remove(ctx context.Context, name string) error { return errors.ErrUnsupported }
+func (f *FS) Remove(ctx context.Context, name string) error {
+	return f.change(ctx, "remove", name, false, func(at remote.At) error {
+		if at == (remote.At{}) {
+			return syscall.EBUSY
+		}
+		err := f.share.vol.Remove(ctx, at, false)
+		if errors.Is(err, syscall.EISDIR) {
+			err = f.share.vol.Remove(ctx, at, true)
+		}
+		return err
+	})
+}
 
-// RemoveAll removes name and whatever is in it. That it does not exist is no error.
-func (f *FS) RemoveAll(ctx context.Context, name string) error { return errors.ErrUnsupported }
+// removers is how many files of a folder RemoveAll removes at once.
+const removers = 16
+
+// RemoveAll removes name and whatever is in it. That it does not exist is no
+// error. Symbolic links are removed, not followed.
+func (f *FS) RemoveAll(ctx context.Context, name string) error {
+	if name == "." {
+		return &fs.PathError{Op: "removeall", Path: name, Err: syscall.EINVAL}
+	}
+	err := f.Remove(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if !errors.Is(err, syscall.ENOTEMPTY) {
+		return err
+	}
+	if err := f.empty(ctx, name); err != nil {
+		return err
+	}
+	if err := f.Remove(ctx, name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// empty removes what is in dir, files several at a time, and returns the first error.
+func (f *FS) empty(ctx context.Context, dir string) error {
+	var (
+		folders []string
+		wg      sync.WaitGroup
+		mu      sync.Mutex
+		first   error
+	)
+	fail := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if first == nil && !errors.Is(err, fs.ErrNotExist) {
+			first = err
+		}
+	}
+	places := make(chan struct{}, removers)
+	for e, err := range f.Entries(ctx, dir) {
+		if err != nil {
+			fail(err)
+			break
+		}
+		name := path.Join(dir, e.Name())
+		if e.IsDir() {
+			folders = append(folders, name)
+			continue
+		}
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			fail(f.Remove(ctx, name))
+		})
+	}
+	wg.Wait()
+	for _, name := range folders {
+		fail(f.RemoveAll(ctx, name))
+	}
+	return first
+}
 
 // Rename moves oldname to newname, in the place of what is there.
 func (f *FS) Rename(ctx context.Context, oldname, newname string) error {
-	return errors.ErrUnsupported
+	return f.pair(ctx, "rename", oldname, newname, func(from, to remote.At) error {
+		_, err := f.share.vol.Rename(ctx, from, to, true)
+		return err
+	})
 }
 
 // Link makes newname another name of the file oldname.
-func (f *FS) Link(ctx context.Context, oldname, newname string) error { return errors.ErrUnsupported }
+func (f *FS) Link(ctx context.Context, oldname, newname string) error {
+	return f.pair(ctx, "link", oldname, newname, func(from, to remote.At) error {
+		return f.share.vol.Link(ctx, from, to)
+	})
+}
+
+// pair does something to two names, neither of which is followed at its end.
+func (f *FS) pair(ctx context.Context, op, oldname, newname string, do func(from, to remote.At) error) error {
+	if f.share.options.ReadOnly {
+		return linkError(op, oldname, newname, ctx, syscall.EROFS)
+	}
+	return linkError(op, oldname, newname, ctx, f.follow(ctx, oldname, false, func(from remote.At) error {
+		return f.follow(ctx, newname, false, func(to remote.At) error {
+			if from == (remote.At{}) || to == (remote.At{}) {
+				return syscall.EBUSY
+			}
+			return do(from, to)
+		})
+	}))
+}
 
 // Symlink makes newname a symbolic link to target.
 func (f *FS) Symlink(ctx context.Context, target, newname string) error {
-	return errors.ErrUnsupported
+	return f.change(ctx, "symlink", newname, false, func(at remote.At) error {
+		_, err := f.share.vol.Make(ctx, at, remote.Make{Kind: remote.Symlink, Target: target})
+		return err
+	})
 }
 
-// Chmod sets or clears the read-only attribute: set if mode has no bit for w.
-// That is all of a mode that a server without Unix extensions keeps.
+// Chmod sets the read-only attribute if mode has no bit for w, and else clears it.
+// That is all of a mode that a server without Unix extensions keeps, and on a
+// folder not even that has this meaning.
 func (f *FS) Chmod(ctx context.Context, name string, mode fs.FileMode) error {
-	return errors.ErrUnsupported
+	return f.change(ctx, "chmod", name, true, func(at remote.At) error {
+		attr, err := f.share.vol.GetAttr(ctx, at)
+		switch {
+		case err != nil:
+			return err
+		case attr.Kind == remote.Symlink:
+			return errLink
+		case attr.Kind == remote.Dir || attr.DOS == 0:
+			return nil
+		}
+		dos := attr.DOS &^ dosReadOnly
+		if mode&0o222 == 0 {
+			dos |= dosReadOnly
+		}
+		if dos == attr.DOS {
+			return nil
+		}
+		if dos == 0 {
+			dos = dosNormal
+		}
+		_, err = f.share.vol.SetAttr(ctx, at, remote.SetAttr{DOS: &dos})
+		return err
+	})
 }
 
-// Chtimes sets the times of access and modification. A zero time leaves its own as it is.
+// Chtimes sets the times of access and modification. A zero time leaves its own
+// as it is.
 func (f *FS) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {
-	return errors.ErrUnsupported
+	return f.change(ctx, "chtimes", name, true, func(at remote.At) error {
+		attr, err := f.share.vol.SetAttr(ctx, at, remote.SetAttr{Accessed: atime, Written: mtime})
+		if err == nil && attr.Kind == remote.Symlink {
+			return errLink
+		}
+		return err
+	})
 }
 
-// WriteFile makes or empties a file and writes data; a little of it in a single round trip.
+// WriteFile makes or empties a file and writes data; as much as fits into one
+// request, in a single round trip. The server has no place for perm.
 func (f *FS) WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode) error {
-	return errors.ErrUnsupported
+	if len(data) > f.share.vol.Limits().Write || f.share.options.MFSymlinks {
+		return f.writeLarge(ctx, name, data, perm)
+	}
+	return f.change(ctx, "write", name, true, func(at remote.At) error {
+		how := remote.How{Access: remote.ForWrite, Create: remote.TruncateNew}
+		_, err := f.share.vol.WriteFile(ctx, at, how, data)
+		if err == nil {
+			f.share.traffic[remote.Writing].add(len(data))
+		}
+		return err
+	})
 }
 
-// Usage says how large and how full the share is.
-func (f *FS) Usage(ctx context.Context) (Usage, error) { return Usage{}, errors.ErrUnsupported }
+func (f *FS) writeLarge(ctx context.Context, name string, data []byte, perm fs.FileMode) error {
+	file, err := f.OpenFile(ctx, name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAtContext(ctx, data, 0)
+	return errors.Join(err, file.Close())
+}
 
 // Usage is the size of a share in bytes, and what its server calls it.
 type Usage struct {
@@ -111,19 +265,18 @@ type Usage struct {
 	Label, Type        string
 }
 
-// Stats returns what the share's connection does and has done.
-func (f *FS) Stats() Stats { return Stats{} }
-
-// Close gives up the share, and the connection if Dial made it.
-func (f *FS) Close() error { return errors.ErrUnsupported }
-
-// Attr is what a server knows of a file beyond fs.FileInfo, whose Sys returns an
-// *Attr. Zero times, ID and Links mean that the server has none.
-type Attr struct {
-	ID    uint64 // unique on the share
-	Links uint32
-	DOS   uint32 // [MS-FSCC] 2.6 file attributes
-	Alloc int64
-
-	Born, Accessed, Written, Changed time.Time
+// Usage says how large and how full the share is.
+func (f *FS) Usage(ctx context.Context) (Usage, error) {
+	s, err := f.share.vol.StatFS(ctx)
+	if err != nil {
+		return Usage{}, pathError("statfs", f.dir, ctx, err)
+	}
+	return Usage{Total: s.Total, Free: s.Free, Avail: s.Avail, Block: s.Block, Label: s.Label, Type: s.Type}, nil
 }
+
+// Stats returns what the share's connection is and has done.
+func (f *FS) Stats() Stats { return f.share.stats() }
+
+// Close gives up the share, and with it its open files and those of Sub, and the
+// connection if Dial made it.
+func (f *FS) Close() error { return f.share.close() }
