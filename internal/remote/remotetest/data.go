@@ -54,6 +54,11 @@ func testReadBeyond(b *bed) {
 			b.Errorf("%d bytes at %d: %d bytes, want %d", c.n, c.off, len(got), c.want)
 		}
 	}
+	for _, n := range []int{1, 4094, 4095} {
+		if got, eof, err := h.File.ReadAt(b.ctx, h.req(0), [][]byte{make([]byte, n)}); eof || err != nil {
+			b.Errorf("ReadAt of %d bytes of 4096: %d, end of file %v, %v, want more to come", n, got, eof, err)
+		}
+	}
 	e := b.open("empty", remote.ForRead, remote.Existing)
 	if n, eof, err := e.File.ReadAt(b.ctx, e.req(0), [][]byte{make([]byte, 10)}); n != 0 || !eof || err != nil {
 		b.Errorf("ReadAt of an empty file: %d, %v, %v, want 0, true, nil", n, eof, err)
