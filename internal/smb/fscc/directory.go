@@ -35,7 +35,7 @@ const (
 )
 
 // dirParts returns 0 and false if class lists no directories.
-// See [MS-FSCC] 2.4.8, .10, .14, .17, .18, .22 and .33.
+// See [MS-FSCC] 2.4.8, 2.4.10 and the other sections named like the classes.
 func dirParts(class Class) (parts int, ok bool) {
 	switch class {
 	case ClassFileNames:

@@ -30,10 +30,14 @@ func FiletimeOf(t time.Time) Filetime {
 	if s < -epochDifference {
 		return 1
 	}
-	if s >= lastUnixFiletime {
+	if s > lastUnixFiletime {
 		return maxFiletime
 	}
-	return max(1, Filetime((s+epochDifference)*ticksPerSecond+int64(t.Nanosecond()/nanosPerTick)))
+	f := Filetime((s+epochDifference)*ticksPerSecond + int64(t.Nanosecond()/nanosPerTick))
+	if f < 0 { // the last second is not a whole one
+		return maxFiletime
+	}
+	return max(1, f)
 }
 
 // Time returns the zero time for values that name no time.

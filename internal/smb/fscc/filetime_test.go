@@ -51,6 +51,7 @@ func TestFiletime(t *testing.T) {
 func FuzzFiletime(f *testing.F) {
 	f.Add(int64(116444736000000000))
 	f.Add(int64(math.MaxInt64))
+	f.Add(int64(math.MaxInt64 - 56))
 	f.Add(int64(-1))
 	f.Fuzz(func(t *testing.T, n int64) {
 		if got, want := FiletimeOf(Filetime(n).Time()), Filetime(max(n, 0)); got != want {

@@ -4,6 +4,9 @@
 //
 // It owns their bytes alone. It knows no message that carries them, does no
 // I/O, and does not judge names. It has no lock.
+//
+// The subsections of [MS-FSCC] 2.4 are renumbered whenever a class is added;
+// where a number here misleads, the name does not.
 package fscc
 
 import (

@@ -84,7 +84,7 @@ const (
 )
 
 // NetworkInterfaceInfo answers FsctlQueryNetworkInterfaceInfo. Addresses of
-// unknown families are skipped. See [MS-SMB2] 2.2.32.5.
+// unknown families are skipped; a server may have none to tell. See [MS-SMB2] 2.2.32.5.
 type NetworkInterfaceInfo struct{ Interfaces []NetworkInterface }
 
 func (m *NetworkInterfaceInfo) Append(b []byte) []byte {
@@ -124,7 +124,7 @@ func appendSockaddr(b []byte, a netip.AddrPort) []byte {
 func (m *NetworkInterfaceInfo) Decode(r *byteio.Reader) error {
 	d := body{r}
 	m.Interfaces = nil
-	for more := true; more && d.Err() == nil; {
+	for more := d.Len() > 0; more && d.Err() == nil; {
 		next := int64(d.Uint32())
 		if more = next != 0; !more {
 			next = networkInterfaceSize

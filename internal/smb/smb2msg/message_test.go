@@ -112,6 +112,7 @@ var samples = []message{
 		{1, InterfaceRSSCapable, 1e9, netip.MustParseAddrPort("192.0.2.1:445")},
 		{2, InterfaceRDMACapable, 1e10, netip.MustParseAddrPort("[2001:db8::1]:0")},
 	}},
+	&NetworkInterfaceInfo{},
 	&ResumeKey{1, 2, 3, 23: 4},
 	&CopychunkRequest{ResumeKey{5, 6}, []Copychunk{{1, 2, 3}, {4, 5, 6}}},
 	&CopychunkResponse{1, 2, 3},
@@ -151,7 +152,7 @@ func TestRoundTrip(t *testing.T) {
 // lengthDecides says whether a part of m can be a whole of another kind.
 func lengthDecides(m message) bool {
 	switch m.(type) {
-	case *Lease, *QueryMaximalAccessRequest:
+	case *Lease, *QueryMaximalAccessRequest, *NetworkInterfaceInfo:
 		return true
 	}
 	return false
