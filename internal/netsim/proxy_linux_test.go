@@ -68,6 +68,7 @@ func TestProxyDelay(t *testing.T) {
 		if got < rounds*rtt {
 			t.Errorf("%d round trips of %v took %v", rounds, rtt, got)
 		}
+		p.Close() // waits for what is being counted
 		r := p.Report()
 		t.Logf("RTT %v: %v each, woken %v late on average, %v at worst", rtt, got/rounds, r.Late, r.Latest)
 		if r.Carried != [2]int64{100 * rounds, 100 * rounds} {
