@@ -92,7 +92,7 @@ func (s *Server) addUser(ctx context.Context) error {
 	if err := s.writeConf(Config{}); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, find("pdbedit"), "--configfile="+s.Conf, "--create", "--password-from-stdin", "--user="+unixAccount)
+	cmd := exec.CommandContext(ctx, find("pdbedit"), confFlag+s.Conf, "--create", "--password-from-stdin", "--user="+unixAccount)
 	cmd.Stdin = strings.NewReader(s.Password + "\n" + s.Password + "\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("pdbedit: %w\n%s", err, out)

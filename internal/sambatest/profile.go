@@ -5,9 +5,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,17 +29,12 @@ func (c Counters) Since(old Counters) Counters {
 // smbd publishes those of a living connection about once a second.
 func (s *Server) Profile(ctx context.Context) (Counters, error) {
 	idle := func() bool {
-		for _, p := range group(s.cmd.Process.Pid) {
-			if p.pid != s.cmd.Process.Pid && p.serves() {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(s.processes(), process.serves)
 	}
 	if err := poll(ctx, s.exited, idle); err != nil {
 		return nil, fmt.Errorf("samba: waiting for connections to end: %w", err)
 	}
-	out, err := exec.Command(find("smbstatus"), "--configfile="+s.Conf, "--profile").Output()
+	out, err := exec.Command(find("smbstatus"), confFlag+s.Conf, "--profile").Output()
 	if err != nil {
 		return nil, fmt.Errorf("samba: smbstatus: %w", err)
 	}
@@ -57,42 +51,4 @@ func parseProfile(out []byte) Counters {
 		}
 	}
 	return c
-}
-
-// process is a living process of smbd's group.
-type process struct {
-	pid  int
-	name string
-}
-
-// serves reports whether the process was forked for a connection. The others
-// have a name of their own, such as smbd-notifyd.
-func (p process) serves() bool { return p.name == "smbd" || strings.HasPrefix(p.name, "smbd[") }
-
-// group lists the processes of a group that have not ended.
-func group(id int) []process {
-	var ps []process
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			continue // ended meanwhile
-		}
-		// See proc(5): "pid (name) state ppid pgrp ...", with anything in the name.
-		pid, rest, _ := strings.Cut(string(b), " (")
-		end := strings.LastIndex(rest, ") ")
-		if end < 0 {
-			continue
-		}
-		fields := strings.Fields(rest[end+2:])
-		if len(fields) < 3 || fields[2] != strconv.Itoa(id) || fields[0] == "Z" || fields[0] == "X" {
-			continue
-		}
-		n, err := strconv.Atoi(pid)
-		if err != nil {
-			continue
-		}
-		ps = append(ps, process{n, rest[:end]})
-	}
-	return ps
 }

@@ -27,6 +27,9 @@ const (
 	// nobody will not do, for Samba takes it for the guest.
 	unixAccount = "daemon"
 
+	// confFlag names smb.conf to all of Samba's programs.
+	confFlag = "--configfile="
+
 	startTimeout = 10 * time.Second
 	closeTimeout = 5 * time.Second
 	pollInterval = 2 * time.Millisecond
@@ -132,7 +135,7 @@ func (s *Server) start(ctx context.Context, c Config) error {
 
 	// Neither stdin nor the group of its own is there to talk to smbd: the
 	// first ends it with us, the second names the processes it forks.
-	s.cmd = exec.Command(find("smbd"), "--foreground", "--no-process-group", "--configfile="+s.Conf)
+	s.cmd = exec.Command(find("smbd"), "--foreground", "--no-process-group", confFlag+s.Conf)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
 		return err
@@ -198,10 +201,10 @@ func (s *Server) stop() {
 	case <-s.exited:
 	case <-ctx.Done():
 	}
-	// A connection's process may outlive its parent by a moment; the group's
-	// number stays taken as long as one does.
+	// A connection's process may outlive its parent by a moment, and what serves
+	// pipes does for minutes.
 	poll(ctx, nil, func() bool {
-		alive := group(s.cmd.Process.Pid)
+		alive := s.processes()
 		for _, p := range alive {
 			syscall.Kill(p.pid, syscall.SIGKILL)
 		}

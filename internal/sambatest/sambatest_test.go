@@ -148,12 +148,20 @@ func TestConfigLines(t *testing.T) {
 	}
 }
 
-// TestClose holds a connection open meanwhile.
+// TestClose holds a connection open meanwhile, and has used a pipe, whose server
+// stays.
 func TestClose(t *testing.T) {
 	Need(t)
 	s, err := Run(t.Context(), Config{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if out, err := smbclient(t, s, s.User+"%"+s.Password, "", "-L", "127.0.0.1"); err != nil {
+		t.Errorf("listing shares: %v\n%s", err, out)
+	}
+	piped := func(p process) bool { return p.group != s.cmd.Process.Pid }
+	if !slices.ContainsFunc(s.processes(), piped) {
+		t.Errorf("no pipe server among %v", s.processes())
 	}
 	c, err := net.Dial("tcp", s.Addr)
 	if err != nil {
@@ -162,7 +170,7 @@ func TestClose(t *testing.T) {
 	}
 	defer c.Close()
 
-	forked := func() bool { return slices.ContainsFunc(group(s.cmd.Process.Pid), process.serves) }
+	forked := func() bool { return slices.ContainsFunc(s.processes(), process.serves) }
 	if err := poll(t.Context(), s.exited, forked); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +183,7 @@ func TestClose(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if ps := group(s.cmd.Process.Pid); len(ps) != 0 {
+	if ps := s.processes(); len(ps) != 0 {
 		t.Errorf("Close left processes behind: %v", ps)
 	}
 	if _, err := os.Stat(s.home); !errors.Is(err, os.ErrNotExist) {
