@@ -233,7 +233,7 @@ func (h *handle) readInto(off int64, into [][]byte) int {
 	done, all := 0, size(into)
 	for done < all {
 		before := h.File.Limits().Read
-		n, eof, err := h.File.ReadAt(h.b.ctx, h.req(off+int64(done)), rest(into, done))
+		n, eof, err := h.File.ReadAt(h.b.ctx, h.req(off+int64(done)), part(into, done, before+1))
 		h.b.ok(err, "ReadAt %d", off+int64(done))
 		if limit := max(before, h.File.Limits().Read); n > limit || n > all-done || n < 0 {
 			h.b.Fatalf("ReadAt returned %d bytes, asked for %d, the limit being %d", n, all-done, limit)
@@ -253,7 +253,7 @@ func (h *handle) write(off int64, data ...[]byte) {
 	h.b.Helper()
 	for done, all := 0, size(data); done < all; {
 		before := h.File.Limits().Write
-		n, _, err := h.File.WriteAt(h.b.ctx, h.req(off+int64(done)), remote.Write{Data: rest(data, done)})
+		n, _, err := h.File.WriteAt(h.b.ctx, h.req(off+int64(done)), remote.Write{Data: part(data, done, before+1)})
 		h.b.ok(err, "WriteAt %d", off+int64(done))
 		if limit := max(before, h.File.Limits().Write); n <= 0 || n > limit || n > all-done {
 			h.b.Fatalf("WriteAt wrote %d bytes of %d, the limit being %d", n, all-done, limit)
@@ -262,14 +262,18 @@ func (h *handle) write(off int64, data ...[]byte) {
 	}
 }
 
-// rest returns the buffers without their first n bytes.
-func rest(bufs [][]byte, n int) [][]byte {
-	bufs = slices.Clone(bufs)
-	for i, p := range bufs {
+// part returns n bytes of the buffers from off on, or what there is.
+func part(bufs [][]byte, off, n int) [][]byte {
+	var out [][]byte
+	for _, p := range bufs {
+		skip := min(off, len(p))
+		p, off = p[skip:], off-skip
 		k := min(n, len(p))
-		bufs[i], n = p[k:], n-k
+		if n -= k; off == 0 && n+k > 0 {
+			out = append(out, p[:k:k])
+		}
 	}
-	return bufs
+	return out
 }
 
 // noise returns n bytes that are the same for the same seed, and elsewhere others.
