@@ -68,20 +68,20 @@ type Conn struct {
 
 	security atomic.Pointer[Security]
 
-	send     sync.Mutex // held from a frame's first byte to its last; guards the next three
+	send     chan struct{} // full from a frame's first byte to its last; guards the next three
 	prefix   [prefixSize]byte
 	bufs     net.Buffers
-	consumed net.Buffers   // what writev eats of bufs
-	sealBufs chan []byte   // sealed frames are built in these
-	head     [80]byte      // owned by the reader goroutine, as is what follows
-	segs     [][]byte      // of the message being verified
-	tail     []byte        // bytes of it that are nobody's payload
-	opened   []byte        // the sealed frame being read
-	started  time.Time     // when the connection began; the clock's zero
-	heard    atomic.Int64  // when the last bytes arrived, in ns since started
-	moved    atomic.Int64  // payload bytes delivered either way
-	stats    counters      //
-	done     chan struct{} // closed when the connection is dead
+	consumed net.Buffers    // what writev eats of bufs
+	sealBufs chan []byte    // sealed frames are built in these
+	head     [80]byte       // owned by the reader goroutine, as is what follows
+	segs     [][]byte       // of the message being verified
+	tail     []byte         // bytes of it that are nobody's payload
+	opened   []byte         // the sealed frame being read
+	started  time.Time      // when the connection began; the clock's zero
+	heard    atomic.Int64   // when the last bytes arrived, in ns since started
+	moved    atomic.Int64   // payload bytes delivered either way
+	stats    counters       //
+	done     chan struct{}  // closed when the connection is dead
 	bg       sync.WaitGroup // counts only while dead is nil, so that Close can wait
 
 	mu    sync.Mutex
@@ -100,6 +100,16 @@ type Security struct {
 
 // New negotiates over nc, which it owns from now on.
 func New(ctx context.Context, nc net.Conn, cfg Config) (*Conn, error) {
+	c := newConn(nc, cfg)
+	c.start()
+	if err := c.negotiate(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func newConn(nc net.Conn, cfg Config) *Conn {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -112,6 +122,7 @@ func New(ctx context.Context, nc net.Conn, cfg Config) (*Conn, error) {
 	c := &Conn{
 		cfg: cfg, nc: nc, src: newSource(nc),
 		credits:  credits{balance: 1, peak: 1, target: cfg.MaxCredits},
+		send:     make(chan struct{}, 1),
 		sealBufs: make(chan []byte, sealedAtOnce),
 		started:  time.Now(),
 		done:     make(chan struct{}),
@@ -121,13 +132,12 @@ func New(ctx context.Context, nc net.Conn, cfg Config) (*Conn, error) {
 		c.sealBufs <- nil // grown when first used
 	}
 	c.security.Store(&Security{})
+	return c
+}
+
+func (c *Conn) start() {
 	c.bg.Go(c.read)
 	c.bg.Go(c.watch)
-	if err := c.negotiate(ctx); err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, nil
 }
 
 // Secure protects all messages from now on as s says.
@@ -268,7 +278,7 @@ func (c *Conn) Credits() int {
 func (c *Conn) watch() {
 	tick := time.NewTicker(max(c.cfg.Timeout/8, time.Millisecond))
 	defer tick.Stop()
-	var asked time.Duration // when the oldest silence was last questioned
+	asked := time.Duration(-1) // when this silence was questioned
 	for {
 		select {
 		case <-c.done:
@@ -285,7 +295,7 @@ func (c *Conn) watch() {
 		case now-heard >= c.cfg.Timeout:
 			c.fail(ErrTimeout)
 			return
-		case now-heard >= c.cfg.Timeout/2 && asked < heard:
+		case now-heard >= c.cfg.Timeout/2 && asked <= heard:
 			asked = now
 			c.Go(c.echo)
 		}

@@ -105,8 +105,8 @@ func sign(s *smbcrypt.Signer, call *Call) {
 
 // writePlain sends calls by one writev from where their bytes are.
 func (c *Conn) writePlain(calls []*Call) error {
-	c.send.Lock()
-	defer c.send.Unlock()
+	c.send <- struct{}{}
+	defer func() { <-c.send }()
 	c.bufs = append(c.bufs[:0], c.prefix[:])
 	for _, call := range calls {
 		c.bufs = call.segments(c.bufs)
@@ -137,9 +137,9 @@ func (c *Conn) writeSealed(sec *Security, calls []*Call) error {
 	sec.Sealer.Seal(b[prefixSize:])
 	c.stats.sealed.Add(1)
 
-	c.send.Lock()
+	c.send <- struct{}{}
 	_, err := c.nc.Write(b)
-	c.send.Unlock()
+	<-c.send
 	c.sealBufs <- b
 	return err
 }
