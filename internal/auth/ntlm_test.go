@@ -271,7 +271,7 @@ func TestSamba(t *testing.T) {
 			t.Errorf("mechListMIC = %x, want smbd's %x", got, want)
 		}
 	}
-	if len(cases) != 8 {
-		t.Errorf("%d logons, want 8", len(cases))
+	if len(cases) != 9 {
+		t.Errorf("%d logons, want 9", len(cases))
 	}
 }
