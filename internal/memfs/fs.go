@@ -47,6 +47,9 @@ func New(cfg Config) *FS {
 	return f
 }
 
+// IgnoresCase reports whether names that differ only in case are the same.
+func (f *FS) IgnoresCase() bool { return f.cfg.IgnoreCase }
+
 // Root returns the folder everything is in.
 func (f *FS) Root() *Node { return f.root }
 
