@@ -241,11 +241,12 @@ func (v *Volume) SetAttr(ctx context.Context, at remote.At, set remote.SetAttr) 
 }
 
 func (v *Volume) setAttr(ctx context.Context, path string, set remote.SetAttr) (remote.Attr, *smbconn.Call, error) {
-	access := smb2msg.AccessReadAttributes
+	access, options := smb2msg.AccessReadAttributes, smb2msg.OptionOpenReparsePoint
 	var changes []*smbconn.Call
 	if set.Size != nil {
 		// First, so that it doesn't undo a time of writing.
 		access |= smb2msg.AccessWriteData
+		options |= smb2msg.OptionNonDirectoryFile
 		changes = append(changes, v.setCall(fscc.ClassFileEndOfFile, &fscc.FileEndOfFileInformation{EndOfFile: uint64(*set.Size)}))
 	}
 	if m, any := basicInfo(set); any {
@@ -258,7 +259,7 @@ func (v *Volume) setAttr(ctx context.Context, path string, set remote.SetAttr) (
 	create := v.createCall(&smb2msg.CreateRequest{
 		DesiredAccess:     access,
 		CreateDisposition: smb2msg.Open,
-		CreateOptions:     smb2msg.OptionOpenReparsePoint,
+		CreateOptions:     options,
 		Name:              path,
 	})
 	query := v.queryCall(smb2msg.InfoFile, fscc.ClassFileAll)
