@@ -37,7 +37,7 @@ type Caps struct {
 	MaxNameBytes   int  // in UTF-8, 0: as many as MaxName needs
 
 	// Fill takes room from the volume until so many bytes are free. It is
-	// called with -1 to undo that.
+	// called with -1 to undo that. The other tests need 128 MiB.
 	Fill func(t *testing.T, free int64)
 }
 
