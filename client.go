@@ -2,50 +2,86 @@ package pagewire
 
 import (
 	"context"
-	"errors"
-	"log/slog"
-	"net"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/pagewire/pagewire/internal/smb"
 )
 
-// Config is how to connect. nil and the zero value mean the defaults.
-type Config struct {
-	// Credentials is asked at every logon. nil: those of credentials=, then of
-	// PASSWD, PASSWD_FD, PASSWD_FILE and USER in the environment, then of the URL
-	// and password=, then what Prompt returns.
-	Credentials func(context.Context) (Credentials, error)
-	// Prompt is asked for the password of user when nothing else has one. nil: that is an error.
-	Prompt func(ctx context.Context, user, host string) (password string, err error)
-	// Options are those of -o: "vers=3.1.1,seal".
-	Options string
-	// DialContext makes the connection. nil: that of a net.Dialer.
-	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Logger hears of rare events. nil: nobody does.
-	Logger *slog.Logger
-}
-
-// Dial connects to a share. ctx bounds dialling only. Closing the FS closes the
-// connection. If the URL goes on below the share, that folder is the root of the FS.
-func Dial(ctx context.Context, url string, cfg *Config) (*FS, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Connect logs on to a server; what url says beyond it is left alone.
-func Connect(ctx context.Context, url string, cfg *Config) (*Client, error) {
-	return nil, errors.ErrUnsupported
-}
-
 // Client is one logon at a server, over one connection. It is safe for concurrent use.
-type Client struct{}
+type Client struct {
+	session *smb.Session
+	link    *link
+	host    string
+}
+
+// Connect logs on to a server. What url says beyond that is left alone.
+func Connect(ctx context.Context, url string, cfg *Config) (*Client, error) {
+	d, err := newDialer(url, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return d.connect(ctx)
+}
+
+// Dial connects to a share. ctx bounds dialling only. If the URL goes on below the
+// share, the folder there is the root of the FS. Closing the FS closes the
+// connection.
+func Dial(ctx context.Context, url string, cfg *Config) (*FS, error) {
+	d, err := newDialer(url, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if d.source.Share == "" {
+		return nil, &SourceError{Source: d.source.String(), Reason: "no share, as in //host/share"}
+	}
+	c, err := d.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fsys, err := c.Share(ctx, d.source.Share)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	fsys.share.release = c.Shutdown
+	if d.source.Path == "." {
+		return fsys, nil
+	}
+	info, err := fs.Stat(fsys.WithContext(ctx), d.source.Path)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "dial", Path: d.source.Path, Err: syscall.ENOTDIR}
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return &FS{share: fsys.share, dir: d.source.Path}, nil
+}
+
+// Share opens a share. Closing its FS leaves the client connected.
+func (c *Client) Share(ctx context.Context, name string) (*FS, error) {
+	spelled := "//" + c.host + "/" + name
+	if name == "" || strings.ContainsAny(name, "/\\\x00") {
+		return nil, &fs.PathError{Op: "mount", Path: spelled, Err: fs.ErrInvalid}
+	}
+	vol, err := c.session.Mount(ctx, name)
+	if err != nil {
+		return nil, pathError("mount", spelled, ctx, err)
+	}
+	return &FS{share: &share{link: c.link, vol: vol, name: spelled}, dir: "."}, nil
+}
 
 // ShareInfo describes a share of a server.
 type ShareInfo struct {
 	Name    string
 	Kind    ShareKind
-	Hidden  bool // its name ends in $, or it is one of the server's own
+	Hidden  bool // it is the server's own, or its name ends in $
 	Comment string
 }
 
-// ShareKind says what a share gives access to.
+// ShareKind says what a share gives access to. See [MS-SRVS] 2.2.2.4.
 type ShareKind uint8
 
 const (
@@ -55,22 +91,39 @@ const (
 	PipeShare
 )
 
-// Shares lists the server's shares.
-func (c *Client) Shares(ctx context.Context) ([]ShareInfo, error) { return nil, errors.ErrUnsupported }
+// The bits of a share's type.
+const (
+	shareKind    = 0x000000FF
+	shareSpecial = 0x80000000
+)
 
-// Share opens a share. Closing its FS leaves the client connected.
-func (c *Client) Share(ctx context.Context, name string) (*FS, error) {
-	return nil, errors.ErrUnsupported
+// Shares lists the server's shares.
+func (c *Client) Shares(ctx context.Context) ([]ShareInfo, error) {
+	return nil, syscall.EOPNOTSUPP
 }
 
 // Ping asks the server for a sign of life.
-func (c *Client) Ping(ctx context.Context) error { return errors.ErrUnsupported }
+func (c *Client) Ping(ctx context.Context) error {
+	took, err := c.session.Ping(ctx)
+	if err != nil {
+		return pathError("ping", "//"+c.host, ctx, err)
+	}
+	c.link.tripTook(took)
+	return nil
+}
 
-// Stats returns what the connection does and has done.
-func (c *Client) Stats() Stats { return Stats{} }
+// Stats returns what the connection is and has done.
+func (c *Client) Stats() Stats { return c.link.stats() }
 
-// Shutdown logs off and closes the connection.
-func (c *Client) Shutdown(ctx context.Context) error { return errors.ErrUnsupported }
+// Shutdown logs off, as far as ctx allows, and closes the connection.
+func (c *Client) Shutdown(ctx context.Context) error {
+	return pathError("log off", "//"+c.host, ctx, c.session.Close(ctx))
+}
 
 // Close closes the connection. Whatever still runs over it fails.
-func (c *Client) Close() error { return errors.ErrUnsupported }
+func (c *Client) Close() error {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	c.session.Close(over) // of which the end of the connection cannot fail
+	return nil
+}

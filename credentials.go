@@ -16,38 +16,6 @@ import (
 	"unicode/utf8"
 )
 
-// Credentials say who logs on. They do not show their password, however they are
-// printed.
-type Credentials struct {
-	User     string
-	Password string `json:"-"`
-	Domain   string
-}
-
-func (c Credentials) String() string {
-	s := c.User
-	if c.Domain != "" {
-		s = c.Domain + `\` + s
-	}
-	if c.Password != "" {
-		s += " with a password"
-	}
-	return s
-}
-
-func (c Credentials) GoString() string { return fmt.Sprintf("pagewire.Credentials(%q)", c.String()) }
-
-// Format is there for the verbs that would print the fields.
-func (c Credentials) Format(f fmt.State, verb rune) {
-	if verb == 'v' && f.Flag('#') {
-		io.WriteString(f, c.GoString())
-		return
-	}
-	io.WriteString(f, c.String())
-}
-
-func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
-
 // CredentialsError says that there is nothing to log on with: a file is
 // unreadable, or nobody gave a password. It is an ErrAuth.
 type CredentialsError struct {
@@ -76,13 +44,12 @@ type login struct {
 	prompt    func(ctx context.Context, user, host string) (string, error)
 	logger    *slog.Logger
 
-	fromFD map[string]string // PASSWD_FD can be read once, and logons recur
+	fromFD Secret // PASSWD_FD can be read once, and logons recur
 }
 
 // credentials takes each part from the first place that has it.
 func (l *login) credentials(ctx context.Context) (Credentials, error) {
 	var c Credentials
-	var known bool // the password, which may be empty
 	o := &l.options
 	if o.Guest || o.Security == "none" {
 		return c, nil
@@ -90,17 +57,15 @@ func (l *login) credentials(ctx context.Context) (Credentials, error) {
 	if o.User != "" && l.source.User != "" && o.User != l.source.User {
 		return c, &OptionError{"username", fmt.Sprintf("username=%s and the user of the URL, %s, contradict each other", o.User, l.source.User)}
 	}
+	var err error
 	if o.Credentials != "" {
-		found, err := readCredentials(o.Credentials)
-		if err != nil {
-			return c, &CredentialsError{o.Credentials, withoutPath(err)}
+		if c, err = readCredentials(o.Credentials); err != nil {
+			return Credentials{}, &CredentialsError{o.Credentials, withoutPath(err)}
 		}
-		c, known = found.Credentials, found.hasPassword
 	}
-	if !known {
-		var err error
-		if c.Password, known, err = l.passwordFromEnv(); err != nil {
-			return c, err
+	if !c.Password.known() {
+		if c.Password, err = l.passwordFromEnv(); err != nil {
+			return Credentials{}, err
 		}
 	}
 	c.User = first(c.User, o.User, l.source.User)
@@ -108,24 +73,25 @@ func (l *login) credentials(ctx context.Context) (Credentials, error) {
 	if c.User == "" {
 		c.User, _ = l.lookupEnv("USER")
 	}
-	for _, s := range []secret{l.source.password, o.password} {
-		if password, ok := s.get(); ok && !known {
-			c.Password, known = password, true
+	for _, password := range []Secret{l.source.password, o.password} {
+		if !c.Password.known() && password.known() {
+			c.Password = password
 			l.logger.WarnContext(ctx, "a password on the command line can be seen by others; credentials=, PASSWD_FD and PASSWD_FILE hide it")
 		}
 	}
 	switch {
 	case c.User == "":
 		return c, &CredentialsError{Err: errors.New("no user name; give username=, or guest")}
-	case known:
+	case c.Password.known():
 		return c, nil
 	case l.prompt == nil:
 		return c, &CredentialsError{Err: fmt.Errorf("no password for %s; give credentials=FILE, PASSWD, PASSWD_FD or PASSWD_FILE, or guest", c.User)}
 	}
-	var err error
-	if c.Password, err = l.prompt(ctx, c.User, l.source.Host); err != nil {
+	typed, err := l.prompt(ctx, c.User, l.source.Host)
+	if err != nil {
 		return c, &CredentialsError{"the prompt", err}
 	}
+	c.Password = NewSecret(typed)
 	return c, nil
 }
 
@@ -138,61 +104,55 @@ func first(values ...string) string {
 	return ""
 }
 
-func (l *login) passwordFromEnv() (password string, ok bool, err error) {
-	if password, ok = l.lookupEnv("PASSWD"); ok {
-		return password, true, nil
+func (l *login) passwordFromEnv() (Secret, error) {
+	if password, ok := l.lookupEnv("PASSWD"); ok {
+		return NewSecret(password), nil
 	}
 	if fd, ok := l.lookupEnv("PASSWD_FD"); ok {
 		password, err := l.passwordFromFD(fd)
 		if err != nil {
-			return "", false, &CredentialsError{"PASSWD_FD=" + fd, withoutPath(err)}
+			return Secret{}, &CredentialsError{"PASSWD_FD=" + fd, withoutPath(err)}
 		}
-		return password, true, nil
+		return password, nil
 	}
 	if name, ok := l.lookupEnv("PASSWD_FILE"); ok {
 		text, err := readSecret(name)
 		if err != nil {
-			return "", false, &CredentialsError{"PASSWD_FILE=" + name, withoutPath(err)}
+			return Secret{}, &CredentialsError{"PASSWD_FILE=" + name, withoutPath(err)}
 		}
-		return firstLine(text), true, nil
+		return NewSecret(firstLine(text)), nil
 	}
-	return "", false, nil
+	return Secret{}, nil
 }
 
-func (l *login) passwordFromFD(fd string) (string, error) {
-	if password, ok := l.fromFD[fd]; ok {
-		return password, nil
+func (l *login) passwordFromFD(fd string) (Secret, error) {
+	if l.fromFD.known() {
+		return l.fromFD, nil
 	}
 	n, err := strconv.ParseUint(fd, 10, 31)
 	if err != nil {
-		return "", errors.New("not a file descriptor")
+		return Secret{}, errors.New("not a file descriptor")
 	}
 	f := os.Stdin
 	if n != 0 {
 		if f = os.NewFile(uintptr(n), "descriptor"); f == nil {
-			return "", errors.New("not a file descriptor")
+			return Secret{}, errors.New("not a file descriptor")
 		}
 		defer f.Close()
 	}
 	// The writer may keep its end of a pipe open, so this reads no further than it must.
 	line, err := bufio.NewReader(io.LimitReader(f, maxSecretFile)).ReadBytes('\n')
 	if err != nil && err != io.EOF {
-		return "", err
+		return Secret{}, err
 	}
-	l.fromFD = map[string]string{fd: firstLine(line)}
-	return l.fromFD[fd], nil
-}
-
-// foundCredentials tells an empty password from none.
-type foundCredentials struct {
-	Credentials
-	hasPassword bool
+	l.fromFD = NewSecret(firstLine(line))
+	return l.fromFD, nil
 }
 
 // readCredentials reads a file of mount.cifs, or a folder with the files username,
 // password and domain, as Kubernetes mounts a Secret.
-func readCredentials(name string) (foundCredentials, error) {
-	var c foundCredentials
+func readCredentials(name string) (Credentials, error) {
+	var c Credentials
 	info, err := os.Stat(name)
 	if err != nil {
 		return c, err
@@ -222,8 +182,8 @@ func readCredentials(name string) (foundCredentials, error) {
 	return c, nil
 }
 
-func parseCredentials(text []byte) (foundCredentials, error) {
-	var c foundCredentials
+func parseCredentials(text []byte) (Credentials, error) {
+	var c Credentials
 	n := 0
 	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\uFEFF"))) {
 		n++
@@ -233,13 +193,13 @@ func parseCredentials(text []byte) (foundCredentials, error) {
 		}
 		key, value, ok := strings.Cut(s, "=")
 		if !ok || !c.set(strings.TrimRight(key, " \t"), value) { // the line may be a secret
-			return foundCredentials{}, fmt.Errorf("line %d is not username=, password= or domain=", n)
+			return Credentials{}, fmt.Errorf("line %d is not username=, password= or domain=", n)
 		}
 	}
 	return c, nil
 }
 
-func (c *foundCredentials) set(key, value string) bool {
+func (c *Credentials) set(key, value string) bool {
 	opt := findOption(strings.ToLower(key))
 	if opt == nil {
 		return false
@@ -251,7 +211,7 @@ func (c *foundCredentials) set(key, value string) bool {
 		}
 		c.User = value
 	case "password":
-		c.Password, c.hasPassword = value, true
+		c.Password = NewSecret(value)
 	case "domain":
 		c.Domain = value
 	default:

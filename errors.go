@@ -10,11 +10,19 @@ import (
 	"syscall"
 
 	"github.com/pagewire/pagewire/internal/smb/ntstatus"
+	"github.com/pagewire/pagewire/internal/smb/smbconn"
 )
 
 // ErrAuth means that the server does not let this user in, or that there are no
 // credentials to try.
 var ErrAuth = errors.New("authentication failed")
+
+// ErrSignature means that a reply was not what the server signed or sealed. The
+// connection has ended, and nothing of the reply was used.
+var ErrSignature = smbconn.ErrSignature
+
+// ErrDisconnected means that the connection to the server is lost.
+var ErrDisconnected = smbconn.ErrDisconnected
 
 // ErrStale means that the server no longer knows an open file.
 var ErrStale = errors.New("stale file handle")
@@ -29,6 +37,8 @@ var errOutside = errors.New("symbolic link leads out of the share")
 type StatusError struct {
 	Op   string // what was asked: "open", "log on"
 	Code uint32 // an NTSTATUS
+
+	more error // what says more than the status, or nil
 }
 
 // inWords has what is said better than by an errno.
@@ -53,9 +63,14 @@ func inWords(s ntstatus.Status) string {
 }
 
 func (e *StatusError) Error() string {
+	if e.more != nil {
+		return e.more.Error()
+	}
 	s := ntstatus.Status(e.Code)
 	return inWords(s) + " (" + s.String() + ")"
 }
+
+func (e *StatusError) Unwrap() error { return e.more }
 
 // Is reports whether the status means target.
 func (e *StatusError) Is(target error) bool {
@@ -98,16 +113,32 @@ func (e *NegotiateError) Error() string {
 
 // public turns an error of a protocol into one that the outside can know.
 func public(op string, ctx context.Context, err error) error {
-	var status ntstatus.Status
 	switch {
 	case err == nil || err == io.EOF:
 		return err
 	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		return context.Cause(ctx) // a deadline of the file, or what the context of the caller says
-	case errors.As(err, &status):
-		return &StatusError{Op: op, Code: uint32(status)}
+	}
+	if status, ok := errors.AsType[ntstatus.Status](err); ok {
+		e := &StatusError{Op: op, Code: uint32(status)}
+		if saysMore(err) {
+			e.more = err
+		}
+		return e
 	}
 	return err
+}
+
+// saysMore reports whether there is more in err than a status and what was asked:
+// whether it wraps several errors.
+func saysMore(err error) bool {
+	for err != nil {
+		if _, ok := err.(interface{ Unwrap() []error }); ok {
+			return true
+		}
+		err = errors.Unwrap(err)
+	}
+	return false
 }
 
 // pathError is the error at the edge: about one name.

@@ -32,6 +32,7 @@ type File struct {
 	pos      chan int64 // holds the offset while nobody uses it
 	progress atomic.Int64
 	closed   atomic.Bool
+	end      atomic.Int64 // where the server said that the file ends
 
 	mu sync.Mutex
 	// guarded by mu
@@ -63,6 +64,7 @@ func (f *FS) open(ctx, base context.Context, name string, flag int) (*File, erro
 		return nil, pathError("open", name, ctx, err)
 	}
 	file.attr, file.attrAt, file.unseen = file.opened.Attr, time.Now(), true
+	file.end.Store(file.attr.Size)
 	file.deadline = newDeadline(base)
 	file.pos = make(chan int64, 1)
 	file.pos <- 0
@@ -127,8 +129,7 @@ func (f *File) usable(op string, access remote.Access) error {
 
 // fail makes an error public that came up under ctx.
 func (f *File) fail(ctx context.Context, op string, err error) error {
-	var local localError
-	if errors.As(err, &local) {
+	if local, ok := errors.AsType[localError](err); ok {
 		return local.error
 	}
 	return pathError(op, f.name, ctx, err)
@@ -194,6 +195,10 @@ func readMemory(w *worker) error {
 
 // readPiece fills p, which is no larger than one request may be as a rule, with
 // the file from off. That it is short means the end of the file.
+//
+// SMB tells of the end only those who ask for nothing else, which would cost one
+// more round trip. A reply that is short just where the file is known to end is
+// as good.
 func (f *File) readPiece(ctx context.Context, v *[1][]byte, p []byte, off int64) (n int, eof bool, err error) {
 	t := &f.share.traffic[remote.Reading]
 	for n < len(p) && !eof && err == nil {
@@ -203,8 +208,12 @@ func (f *File) readPiece(ctx context.Context, v *[1][]byte, p []byte, off int64)
 		m, eof, err = f.opened.File.ReadAt(ctx, remote.Req{Open: f.opened.Open, Off: off + int64(n)}, v[:])
 		t.done(m)
 		n += m
-		if m == 0 && !eof && err == nil {
+		switch {
+		case eof || err != nil || n == len(p):
+		case m == 0:
 			err = io.ErrNoProgress
+		default:
+			eof = off+int64(n) == f.end.Load()
 		}
 	}
 	return n, eof, err
@@ -387,6 +396,7 @@ func (f *File) refresh(ctx context.Context) (attr remote.Attr, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.attr, f.attrAt, f.unseen = attr, time.Now(), false
+	f.end.Store(attr.Size)
 	return attr, nil
 }
 

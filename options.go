@@ -30,9 +30,9 @@ type Options struct {
 	MapChars, MapNone bool // neither: mapposix
 	MFSymlinks        bool
 
-	EchoInterval time.Duration // 0: a minute
+	EchoInterval time.Duration // 0: half a minute
 
-	password secret
+	password Secret
 }
 
 const (
@@ -64,7 +64,7 @@ var optionTable = []option{
 	{name: "username", aliases: []string{"user"}, value: "[DOMAIN\\]NAME", help: "who logs on (default: $USER)",
 		set: setUser, show: text("username", func(o *Options) string { return o.User })},
 	{name: "password", aliases: []string{"pass"}, value: "SECRET", help: "unsafe, since others can see it; rather use credentials",
-		set: func(o *Options, v string) error { o.password = secret{&v}; return nil }},
+		set: func(o *Options, v string) error { o.password = NewSecret(v); return nil }},
 	{name: "credentials", aliases: []string{"cred"}, value: "FILE", help: "a file with lines username=, password=, domain=, or a folder with files of these names",
 		set: func(o *Options, v string) error { o.Credentials = v; return nil }},
 	{name: "guest", help: "log on as guest, without a password",
@@ -100,7 +100,7 @@ var optionTable = []option{
 		set: size("rsize", func(o *Options) *int { return &o.ReadSize }), show: count("rsize", func(o *Options) int { return o.ReadSize })},
 	{name: "wsize", value: "SIZE", help: "bytes in the largest write",
 		set: size("wsize", func(o *Options) *int { return &o.WriteSize }), show: count("wsize", func(o *Options) int { return o.WriteSize })},
-	{name: "echo_interval", value: "SECONDS", help: "ask a silent server for a sign of life so often; after twice as long it is dead (default: 60)",
+	{name: "echo_interval", value: "SECONDS", help: "ask a silent server for a sign of life so often; after twice as long it is dead (default: 30)",
 		set:  setEcho,
 		show: count("echo_interval", func(o *Options) int { return int(o.EchoInterval / time.Second) })},
 	{name: "max_credits", value: "N", help: "most credits, of 64 KiB each, to hold at once",

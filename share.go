@@ -18,6 +18,7 @@ type link struct {
 	vectors sync.Pool       // of *[1][]byte, for requests of others
 	traffic [2]traffic      // by direction
 	workers [2]atomic.Int32 // of all transfers, which have one window together
+	trip    atomic.Int64    // the shortest round trip, in ns; 0: none yet
 }
 
 // share is one volume over a link.
@@ -85,7 +86,9 @@ type Stats struct {
 	Dialect string // "3.1.1"
 	Signing string // "AES-GMAC"; "": not signed
 	Cipher  string // "AES-128-GCM"; "": not sealed
-	RTT     time.Duration
+	Guest   bool   // the server does not know the user
+
+	RTT time.Duration // the shortest round trip of an idle connection
 
 	MaxRead, MaxWrite, MaxTransact int // bytes in one request, as the server allows
 
@@ -117,8 +120,14 @@ func (t *traffic) snapshot() Traffic {
 	}
 }
 
+// tripTook keeps the shortest round trip.
+func (l *link) tripTook(d time.Duration) {
+	for old := l.trip.Load(); (old == 0 || int64(d) < old) && !l.trip.CompareAndSwap(old, int64(d)); old = l.trip.Load() {
+	}
+}
+
 func (l *link) stats() Stats {
-	s := Stats{Server: l.server}
+	s := Stats{Server: l.server, RTT: time.Duration(l.trip.Load())}
 	if l.about != nil {
 		l.about(&s)
 	}

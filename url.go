@@ -16,18 +16,7 @@ type Source struct {
 
 	User, Domain string
 
-	password secret
-}
-
-// secret is a string that fmt never shows, whatever holds it: below the top, it
-// prints pointers as addresses.
-type secret struct{ s *string }
-
-func (s secret) get() (value string, ok bool) {
-	if s.s == nil {
-		return "", false
-	}
-	return *s.s, true
+	password Secret
 }
 
 // SourceError says what is wrong with a source.
@@ -102,7 +91,7 @@ func parseURL(s string) (src Source, reason string) {
 			src.Domain, src.User = domain, user
 		}
 		if password, ok := u.User.Password(); ok {
-			src.password = secret{&password}
+			src.password = NewSecret(password)
 		}
 		if src.User == "" {
 			return src, "no user before @"

@@ -132,7 +132,8 @@ func (f *FS) within(target string) (string, error) {
 	if rest, ok := strings.CutPrefix(target, f.share.name); ok && f.share.name != "" && (rest == "" || rest[0] == '/') {
 		return "/" + rest, nil // spelled with its server
 	}
-	if strings.HasPrefix(target, "/") || target == "" {
+	isDrive := len(target) > 1 && target[1] == ':' && (len(target) == 2 || target[2] == '/')
+	if target == "" || isDrive || strings.HasPrefix(target, "/") {
 		return "", errOutside
 	}
 	return target, nil
