@@ -120,7 +120,7 @@ func newConn(nc net.Conn, cfg Config) *Conn {
 		cfg.MaxCredits = 4096
 	}
 	c := &Conn{
-		cfg: cfg, nc: nc, src: newSource(nc),
+		cfg: cfg, nc: nc,
 		credits:  credits{balance: 1, peak: 1, target: cfg.MaxCredits},
 		send:     make(chan struct{}, 1),
 		sealBufs: make(chan []byte, sealedAtOnce),
@@ -128,6 +128,7 @@ func newConn(nc net.Conn, cfg Config) *Conn {
 		done:     make(chan struct{}),
 		calls:    make(map[uint64]*Call),
 	}
+	c.src = newSource(nc, c.alive)
 	for range sealedAtOnce {
 		c.sealBufs <- nil // grown when first used
 	}
@@ -273,6 +274,9 @@ func (c *Conn) Credits() int {
 	now, _ := c.credits.held()
 	return now
 }
+
+// alive notes a sign of life.
+func (c *Conn) alive() { c.heard.Store(int64(time.Since(c.started))) }
 
 // watch ends a connection whose server stopped answering.
 func (c *Conn) watch() {

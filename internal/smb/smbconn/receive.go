@@ -134,7 +134,6 @@ func (c *Conn) readMessage(h smb2msg.Header, n int64) error {
 		if err := c.src.full(b[smb2msg.HeaderSize:]); err != nil {
 			return err
 		}
-		c.heard.Store(int64(time.Since(c.started)))
 		return c.unasked(h, b)
 	}
 	call.First = time.Now()
@@ -275,7 +274,6 @@ func (c *Conn) openedMessage(h smb2msg.Header, b []byte) error {
 	if err != nil {
 		return err
 	}
-	c.heard.Store(int64(time.Since(c.started)))
 	if call == nil {
 		return c.unasked(h, b)
 	}
@@ -369,7 +367,6 @@ func (c *Conn) verify(sec *Security, call *Call, segs [][]byte) error {
 // complete hands call its reply.
 func (c *Conn) complete(call *Call) {
 	call.Done = time.Now()
-	c.heard.Store(int64(call.Done.Sub(c.started)))
 	c.moved.Add(int64(call.N) + total(call.Out))
 	c.stats.done(call)
 	if call.finish(nil) && call.Late != nil {

@@ -113,7 +113,9 @@ func (c *Conn) writePlain(calls []*Call) error {
 	}
 	binary.BigEndian.PutUint32(c.prefix[:], uint32(total(c.bufs[1:])))
 	c.consumed = c.bufs
+	begin := time.Now()
 	_, err := c.consumed.WriteTo(c.nc)
+	c.wrote(begin)
 	clear(c.bufs)
 	return err
 }
@@ -138,10 +140,21 @@ func (c *Conn) writeSealed(sec *Security, calls []*Call) error {
 	c.stats.sealed.Add(1)
 
 	c.send <- struct{}{}
+	begin := time.Now()
 	_, err := c.nc.Write(b)
+	c.wrote(begin)
 	<-c.send
 	c.sealBufs <- b
 	return err
+}
+
+// wrote notes a sign of life when a write, begun at a time, had to wait for
+// room in the socket: the server has taken bytes meanwhile.
+func (c *Conn) wrote(begin time.Time) {
+	const instant = 10 * time.Millisecond
+	if time.Since(begin) > instant {
+		c.alive()
+	}
 }
 
 // cancel asks the server to end call. It costs no credit, carries the

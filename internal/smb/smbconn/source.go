@@ -10,10 +10,11 @@ import (
 // so that a small reply costs one system call; payloads go past it, straight
 // into the caller's memory. It belongs to the reader goroutine.
 type source struct {
-	nc   net.Conn
-	raw  syscall.RawConn // nil: no system socket, payloads take a detour
-	buf  []byte
-	r, w int
+	nc    net.Conn
+	raw   syscall.RawConn // nil: no system socket, payloads take a detour
+	alive func()          // called whenever bytes arrive
+	buf   []byte
+	r, w  int
 
 	// What readable works on; fields, so that the closure is made once.
 	readable func(fd uintptr) bool
@@ -25,8 +26,8 @@ type source struct {
 	drop     [1][]byte
 }
 
-func newSource(nc net.Conn) *source {
-	s := &source{nc: nc, buf: make([]byte, 16<<10), waste: make([]byte, 64<<10)}
+func newSource(nc net.Conn, alive func()) *source {
+	s := &source{nc: nc, alive: alive, buf: make([]byte, 16<<10), waste: make([]byte, 64<<10)}
 	if sc, ok := nc.(syscall.Conn); ok && canReadv {
 		s.raw, _ = sc.SyscallConn()
 	}
@@ -38,13 +39,18 @@ func newSource(nc net.Conn) *source {
 func (s *source) full(p []byte) error {
 	for len(p) > 0 {
 		if s.r == s.w {
-			if len(p) >= len(s.buf) {
-				_, err := io.ReadFull(s.nc, p)
-				return err
+			dst := s.buf
+			if len(p) >= len(dst) {
+				dst = p
 			}
-			n, err := s.nc.Read(s.buf)
+			n, err := s.nc.Read(dst)
 			if n == 0 && err != nil {
 				return err
+			}
+			s.alive()
+			if len(p) >= len(s.buf) {
+				p = p[n:]
+				continue
 			}
 			s.r, s.w = 0, n
 		}
@@ -69,6 +75,7 @@ func (s *source) payload(call *Call, n int64) error {
 		if got == 0 && err != nil {
 			return err
 		}
+		s.alive()
 		call.place(s.buf[:got])
 		n -= int64(got)
 	}
@@ -80,6 +87,7 @@ func (s *source) payload(call *Call, n int64) error {
 		if s.err != nil {
 			return s.err
 		}
+		s.alive()
 		n -= int64(s.n)
 	}
 	return nil
