@@ -36,8 +36,9 @@ func (f *Fake) lend(call string, bufs [][]byte, fill bool) *loan {
 	}
 	if fill {
 		for _, p := range bufs {
-			for i := range p {
-				p[i] = poison
+			copy(p, []byte{poison})
+			for n := 1; n < len(p); n *= 2 {
+				copy(p[n:], p[:n]) // the race detector looks at each call, not each byte
 			}
 		}
 	} else {

@@ -41,7 +41,7 @@ type Caps struct {
 	Fill func(t *testing.T, free int64)
 }
 
-// patience ends what hangs. Nothing comes close to it.
+// patience is how long a test may take: it ends what hangs.
 const patience = 30 * time.Second
 
 // Run tests that a volume keeps to what package remote says. open is called at
@@ -49,11 +49,8 @@ const patience = 30 * time.Second
 // writable; what is in it already does not matter.
 func Run(t *testing.T, open func(t *testing.T) Target) {
 	target := open(t)
-	base := remote.Node("")
-	{
-		b := &bed{T: t, Target: target, ctx: t.Context(), vol: target.Volume}
-		base = b.mkdir(fmt.Sprintf("suite-%x", time.Now().UnixNano())).Node
-	}
+	root := &bed{T: t, Target: target, ctx: t.Context(), vol: target.Volume}
+	base := root.mkdir(fmt.Sprintf("suite-%x", time.Now().UnixNano())).Node
 	for i, test := range slices.Concat(openTests, dataTests, attrTests, dirTests, changeTests, nameTests, cancelTests, sharedTests) {
 		t.Run(test.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -82,7 +79,7 @@ type bed struct {
 
 func (b *bed) at(name string) remote.At { return remote.At{Dir: b.dir, Name: name} }
 
-// on returns the same bed, seen by the second client.
+// second returns the same bed, seen by the second client.
 func (b *bed) second() *bed {
 	if b.Second == nil {
 		b.Skip("there is no second client")
