@@ -204,7 +204,7 @@ func (e *Estimator) drained(w wait, rate float64, now time.Duration) {
 		return
 	}
 	old, least := e.wait.at(rate), w.at(rate)-minSize/rate // on a slow path it still waited for the first
-	if least > gain*old { // the window may be far too small
+	if least > gain*old {                                  // the window may be far too small
 		e.grown, e.double, e.start, e.flat = false, float64(e.fallback), rate, 0
 	}
 	if least > old || w.at(rate) < old {
@@ -243,7 +243,7 @@ func (e *Estimator) Window(l Limits) Window {
 	if most := max(l.MaxSize, 1); size > most {
 		size, e.why = most, Size
 	}
-	if e.grown {
+	if e.grown && !e.draining {
 		want = max(want+minRequests*float64(size), rate*slack)
 	}
 	requests := int(math.Ceil(want / float64(size)))
