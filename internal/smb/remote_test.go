@@ -1,11 +1,14 @@
 package smb
 
 import (
+	"context"
 	"testing"
 
+	"github.com/pagewire/pagewire/internal/auth"
 	"github.com/pagewire/pagewire/internal/remote/remotetest"
 	"github.com/pagewire/pagewire/internal/sambatest"
 	"github.com/pagewire/pagewire/internal/smb/smb2msg"
+	"github.com/pagewire/pagewire/smbtest"
 )
 
 // eachProtection runs test on every dialect, plain, signed and sealed.
@@ -29,6 +32,51 @@ func eachProtection(t *testing.T, test func(t *testing.T, cfg Config, want Info)
 			})
 		}
 	}
+}
+
+// TestRemoteOnTestServer runs it against our own, which has symbolic links and
+// names of any 16-bit units.
+func TestRemoteOnTestServer(t *testing.T) {
+	srv := smbtest.NewServer(smbtest.Config{})
+	defer srv.Close()
+	eachProtection(t, func(t *testing.T, cfg Config, want Info) {
+		remotetest.Run(t, func(t *testing.T) remotetest.Target {
+			v := dialTest(t, srv, cfg)
+			checkPath(t, v.s, want)
+			return remotetest.Target{
+				Volume: v,
+				Second: dialTest(t, srv, cfg),
+				Caps: remotetest.Caps{
+					Symlinks:       true,
+					Links:          true,
+					DOS:            true,
+					FoldCase:       true,
+					Reserved:       true,
+					LoneSurrogates: true,
+				},
+			}
+		})
+	})
+}
+
+// dialTest connects to the first share of a test server, over memory.
+func dialTest(t *testing.T, srv *smbtest.Server, cfg Config) *Volume {
+	t.Helper()
+	nc, err := srv.Dial(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Credentials = auth.Credentials{User: "user", Password: "pass"}
+	s, err := Dial(t.Context(), nc, "server", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	v, err := s.Mount(t.Context(), "share")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // checkPath fails unless a session took the path that the test is about.
