@@ -45,6 +45,7 @@ type request struct {
 	x       *exchange
 	hdr     smb2msg.Header
 	msg     []byte
+	number  int // of its command, from 1
 	charge  int // credits that the reply has to give back
 	fault   Fault
 	session *session
@@ -134,7 +135,7 @@ func (x *exchange) parse() error {
 		}
 		x.c.arrived(r.hdr.MessageID)
 		if int(r.hdr.Command) < len(x.c.srv.stats.requests) {
-			x.c.srv.stats.requests[r.hdr.Command].Add(1)
+			r.number = int(x.c.srv.stats.requests[r.hdr.Command].Add(1))
 		}
 		x.reqs = append(x.reqs, r)
 	}

@@ -236,16 +236,10 @@ func statusOf(err error) ntstatus.Status {
 
 // describe is what a fault may be chosen by. i is the request's place.
 func (r *request) describe(i int) Request {
-	s := r.x.c.srv
 	d := Request{
-		Command: r.hdr.Command.String(), MessageID: r.hdr.MessageID,
+		Command: r.hdr.Command.String(), N: r.number, MessageID: r.hdr.MessageID,
 		Conn: r.x.c.number, Compound: i, Last: i == len(r.x.reqs)-1,
 	}
-	s.mu.Lock()
-	s.counts[r.hdr.Command]++
-	d.N = s.counts[r.hdr.Command]
-	s.mu.Unlock()
-
 	var id smb2msg.FileID
 	rd := r.body()
 	switch r.hdr.Command {

@@ -84,11 +84,10 @@ type Server struct {
 	faults  atomic.Pointer[func(Request) Fault]
 
 	mu       sync.Mutex
-	closed   bool                    // guarded by mu, as what follows
-	conns    map[*conn]struct{}      //
-	sessions map[uint64]*session     // also those being set up
-	lastID   uint64                  // of anything
-	counts   map[smb2msg.Command]int // requests, for faults
+	closed   bool                // guarded by mu, as what follows
+	conns    map[*conn]struct{}  //
+	sessions map[uint64]*session // also those being set up
+	lastID   uint64              // of anything
 	serving  sync.WaitGroup
 }
 
@@ -98,7 +97,6 @@ func New(cfg Config) *Server {
 		started:  time.Now(),
 		conns:    map[*conn]struct{}{},
 		sessions: map[uint64]*session{},
-		counts:   map[smb2msg.Command]int{},
 	}
 	rand.Read(s.guid[:])
 	if cfg.Name == "" {
