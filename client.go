@@ -99,7 +99,20 @@ const (
 
 // Shares lists the server's shares.
 func (c *Client) Shares(ctx context.Context) ([]ShareInfo, error) {
-	return nil, syscall.EOPNOTSUPP
+	found, err := c.session.Shares(ctx)
+	if err != nil {
+		return nil, pathError("list shares", "//"+c.host, ctx, err)
+	}
+	shares := make([]ShareInfo, len(found))
+	for i, s := range found {
+		shares[i] = ShareInfo{
+			Name:    s.Name,
+			Kind:    ShareKind(s.Type & shareKind),
+			Hidden:  s.Type&shareSpecial != 0 || strings.HasSuffix(s.Name, "$"),
+			Comment: s.Comment,
+		}
+	}
+	return shares, nil
 }
 
 // Ping asks the server for a sign of life.
