@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -21,8 +20,8 @@ type File struct {
 	path string
 	id   uint64 // the server's; 0: unknown, so never shared
 
-	opens  int        // guarded by Volume.mu
-	append sync.Mutex // held from asking for the end to writing there
+	opens  int           // guarded by Volume.mu
+	append chan struct{} // full from asking for the end to writing there
 }
 
 // Open is a handle.
@@ -102,15 +101,14 @@ func (v *Volume) open(ctx context.Context, path string, how remote.How) (remote.
 
 // file returns the File of an object, one more open of which there is now.
 func (v *Volume) file(path string, id uint64) *File {
-	if id == 0 {
-		return &File{v: v, path: path, opens: 1}
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f := v.files[id]
 	if f == nil {
-		f = &File{v: v, path: path, id: id}
-		v.files[id] = f
+		f = &File{v: v, path: path, id: id, append: make(chan struct{}, 1)}
+		if id != 0 {
+			v.files[id] = f
+		}
 	}
 	f.opens++
 	return f
@@ -196,8 +194,12 @@ func (f *File) WriteAt(ctx context.Context, req remote.Req, w remote.Write) (n i
 // Append asks for the end and writes there. Other clients may do the same at
 // the same time; SMB has no word against that.
 func (o *Open) Append(ctx context.Context, data [][]byte) (off int64, n int, err error) {
-	o.f.append.Lock()
-	defer o.f.append.Unlock()
+	select {
+	case o.f.append <- struct{}{}:
+		defer func() { <-o.f.append }()
+	case <-ctx.Done():
+		return 0, 0, ctx.Err()
+	}
 	attr, err := o.f.GetAttr(ctx, o)
 	if err != nil {
 		return 0, 0, err

@@ -12,9 +12,9 @@ import (
 
 // Shares asks the server what shares it has, through its srvsvc pipe.
 func (s *Session) Shares(ctx context.Context) ([]srvsvc.Share, error) {
-	v, err := s.Mount(ctx, "IPC$")
+	v, _, err := s.connect(ctx, "IPC$")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list shares: %w", err)
 	}
 	defer v.Close(context.WithoutCancel(ctx))
 	shares, err := v.shares(ctx)

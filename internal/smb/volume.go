@@ -30,14 +30,18 @@ var _ remote.Volume = (*Volume)(nil)
 
 // Mount connects to a share. See [MS-SMB2] 3.2.4.2.4.
 func (s *Session) Mount(ctx context.Context, share string) (*Volume, error) {
-	v, err := s.connect(ctx, share)
+	v, kind, err := s.connect(ctx, share)
+	if err == nil && kind != smb2msg.ShareTypeDisk {
+		v.Close(context.WithoutCancel(ctx))
+		err = fmt.Errorf("it holds no files: %w", ntstatus.BadDeviceType)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("share %s: %w", share, err)
 	}
 	return v, nil
 }
 
-func (s *Session) connect(ctx context.Context, share string) (*Volume, error) {
+func (s *Session) connect(ctx context.Context, share string) (*Volume, smb2msg.ShareType, error) {
 	v := &Volume{s: s, share: share, files: make(map[uint64]*File)}
 	v.ops.New = func() any { return newIOCall(v) }
 	call := v.newCall(smb2msg.CommandTreeConnect, &smb2msg.TreeConnectRequest{
@@ -48,19 +52,19 @@ func (s *Session) connect(ctx context.Context, share string) (*Volume, error) {
 	call.Sign = s.conn.Dialect == smb2msg.SMB311 && !s.guest
 	var m smb2msg.TreeConnectResponse
 	if err := v.trip(ctx, call, &m); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	v.tree = call.Header.TreeID
 	if m.ShareFlags&smb2msg.ShareFlagEncryptData != 0 {
 		if s.conn.Security().Sealer == nil {
-			return nil, fmt.Errorf("the share demands sealing, which is not possible here: %w", ntstatus.AccessDenied)
+			return nil, 0, fmt.Errorf("the share demands sealing, which is not possible here: %w", ntstatus.AccessDenied)
 		}
 		v.seal = true
 	}
 	if err := v.validate(ctx); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return v, nil
+	return v, m.ShareType, nil
 }
 
 // validate repeats the negotiation under signature where it was not hashed:

@@ -76,7 +76,7 @@ func (c *Conn) encode(call *Call, sec *Security, mid uint64, index int, last boo
 		TreeID:    call.TreeID,
 		SessionID: sec.SessionID,
 	}
-	if c.Dialect != smb2msg.SMB202 && c.Dialect != 0 {
+	if c.Capabilities&smb2msg.CapLargeMTU != 0 && c.Dialect != smb2msg.SMB202 {
 		h.CreditCharge = uint16(call.Charge)
 	}
 	if index > 0 {
