@@ -75,6 +75,9 @@ func (p *pipeline) start(ctx context.Context, size int64) {
 // run moves the range and returns how much of it came through without a gap.
 func (p *pipeline) run() (int64, error) {
 	defer p.stop(nil)
+	c := &p.file.share.crowd[p.dir]
+	c.transfers.Add(1)
+	defer c.transfers.Add(-1)
 	p.mu.Lock()
 	p.enterLocked()
 	p.mu.Unlock()
@@ -87,7 +90,7 @@ func (p *pipeline) run() (int64, error) {
 
 func (p *pipeline) work() {
 	w := &worker{p: p}
-	defer p.leave(w)
+	defer func() { p.file.share.buffers.put(w.buf) }()
 	for p.claim(w) {
 		if err := p.move(w); err != nil {
 			p.fail(w, err)
@@ -99,12 +102,12 @@ func (p *pipeline) work() {
 
 func (p *pipeline) enterLocked() {
 	p.running++
-	p.file.share.workers[p.dir].Add(1)
+	p.file.share.crowd[p.dir].workers.Add(1)
 }
 
-func (p *pipeline) leave(w *worker) {
-	p.file.share.workers[p.dir].Add(-1)
-	p.file.share.buffers.put(w.buf)
+func (p *pipeline) leaveLocked() {
+	p.running--
+	p.file.share.crowd[p.dir].workers.Add(-1)
 }
 
 // window says how many requests may be in flight, and how large.
@@ -118,18 +121,30 @@ func (p *pipeline) window() remote.Window {
 	return remote.Window{Requests: max(window.Requests, 1), Size: max(min(window.Size, largest), 1)}
 }
 
-// claim gives w a piece to move, unless there is none left, or there are more
-// workers than the window has requests for all transfers together.
+// claim gives w a piece to move, unless there is none left, or there are too many
+// workers.
 func (p *pipeline) claim(w *worker) bool {
 	window := p.window()
 	if p.from != nil {
 		return p.claimFrom(w, window)
 	}
+	if !p.claimNext(w, window) {
+		return false
+	}
+	if p.whole != nil {
+		w.piece = p.whole[w.off:][:w.n]
+	} else {
+		w.buf = p.file.share.buffers.fit(w.buf, w.n)
+		w.piece = w.buf.b[:w.n]
+	}
+	return true
+}
+
+func (p *pipeline) claimNext(w *worker, window remote.Window) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ok := p.err == nil && p.next < p.end && !p.beyond && !p.crowdedLocked(window)
-	if !ok {
-		p.running--
+	if p.err != nil || p.next >= p.end || p.beyond || p.crowdedLocked(window) {
+		p.leaveLocked()
 		return false
 	}
 	n := int64(window.Size)
@@ -143,12 +158,6 @@ func (p *pipeline) claim(w *worker) bool {
 	p.linkLocked(w, int(n))
 	if p.next < p.end && !p.beyond {
 		p.growLocked(window)
-	}
-	if p.whole != nil {
-		w.piece = p.whole[w.off:][:n]
-	} else {
-		w.buf = p.file.share.buffers.fit(w.buf, int(n))
-		w.piece = w.buf.b[:n]
 	}
 	return true
 }
@@ -185,19 +194,27 @@ func (p *pipeline) claimFrom(w *worker, window remote.Window) bool {
 		p.growLocked(window)
 	}
 	if n == 0 {
-		p.running--
+		p.leaveLocked()
 	}
 	return n > 0
 }
 
-// crowdedLocked reports whether a worker is too many. Each transfer keeps one.
-func (p *pipeline) crowdedLocked(window remote.Window) bool {
-	return p.running > 1 && int(p.file.share.workers[p.dir].Load()) > window.Requests
+// All transfers of a direction have one window together. Each may have its share
+// of the requests, which is one at least, and what the others leave of theirs.
+func (p *pipeline) shareLocked(window remote.Window) (fair, free int) {
+	c := &p.file.share.crowd[p.dir]
+	return max(window.Requests/int(c.transfers.Load()), 1), window.Requests - int(c.workers.Load())
 }
 
-// growLocked starts one more worker, if the window has room. It will do the same.
+// crowdedLocked reports whether this transfer has a worker too many.
+func (p *pipeline) crowdedLocked(window remote.Window) bool {
+	fair, free := p.shareLocked(window)
+	return free < 0 && p.running > fair
+}
+
+// growLocked starts one more worker, if there is room. It will do the same.
 func (p *pipeline) growLocked(window remote.Window) {
-	if int(p.file.share.workers[p.dir].Load()) < window.Requests {
+	if fair, free := p.shareLocked(window); free > 0 || p.running < fair {
 		p.enterLocked()
 		p.workers.Go(p.work)
 	}
@@ -233,7 +250,9 @@ func (p *pipeline) finish(w *worker) {
 		p.beyond = false
 		p.size = p.next + 2*int64(w.n)
 	}
-	p.file.progress.Store(p.throughLocked())
+	if p.whole == nil {
+		p.file.progress.Store(p.throughLocked())
+	}
 	if p.first != nil && p.first.turn != nil {
 		p.first.wake()
 	}
@@ -248,7 +267,7 @@ func (p *pipeline) fail(w *worker, err error) {
 		p.err = err
 	}
 	w.off += int64(w.moved)
-	p.running--
+	p.leaveLocked()
 }
 
 // abort is fail for what makes it useless that others go on.

@@ -12,14 +12,17 @@ import (
 // link is what all file systems of one connection share.
 type link struct {
 	options Options
-	server  string          // host:port
-	about   func(*Stats)    // adds what the connection knows; nil: nothing
-	buffers buffers         // of transfers
-	vectors sync.Pool       // of *[1][]byte, for requests of others
-	traffic [2]traffic      // by direction
-	workers [2]atomic.Int32 // of all transfers, which have one window together
-	trip    atomic.Int64    // the shortest round trip, in ns; 0: none yet
+	server  string       // host:port
+	about   func(*Stats) // adds what the connection knows; nil: nothing
+	buffers buffers      // of transfers
+	vectors sync.Pool    // of *[1][]byte, for requests of others
+	traffic [2]traffic   // by direction
+	crowd   [2]crowd     // by direction
+	trip    atomic.Int64 // the shortest round trip, in ns; 0: none yet
 }
+
+// crowd is who shares a window: transfers and, together, their workers.
+type crowd struct{ transfers, workers atomic.Int32 }
 
 // share is one volume over a link.
 type share struct {

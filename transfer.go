@@ -69,7 +69,7 @@ func (p *pipeline) intoFile(to io.WriterAt, seeker io.Seeker, at int64) (int64, 
 		if err != nil {
 			return err
 		}
-		if n, err = to.WriteAt(w.piece[:p.endIn(w, n)], at+w.off); err != nil {
+		if _, err = to.WriteAt(w.piece[:p.endIn(w, n)], at+w.off); err != nil {
 			p.abort(localError{err})
 		}
 		return err

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/iotest"
@@ -145,9 +144,10 @@ var bothWays = []struct {
 // idle checks that nothing is left of transfers.
 func idle(t *testing.T, fsys *FS) {
 	t.Helper()
-	for d := range fsys.share.workers {
-		if n := fsys.share.workers[d].Load(); n != 0 {
-			t.Errorf("%d workers left", n)
+	for d := range fsys.share.crowd {
+		c := &fsys.share.crowd[d]
+		if c.workers.Load() != 0 || c.transfers.Load() != 0 {
+			t.Errorf("%d workers of %d transfers left", c.workers.Load(), c.transfers.Load())
 		}
 	}
 	if s := fsys.Stats(); s.Read.InFlight != 0 || s.Write.InFlight != 0 {
@@ -192,94 +192,6 @@ func TestTransfers(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestTransferWindow checks that as many requests as the window has are in
-// flight, that they are of its size, and that both may change.
-func TestTransferWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const delay, size, requests = time.Second, 1 << 20, 64
-		fake, fsys := newFake(t, remotetest.Config{
-			Delay: delay, Limits: remote.Limits{Read: size, Write: size}, Window: remote.Window{Requests: 8, Size: size},
-		})
-		fake.Put("a", make([]byte, size*requests))
-		for _, c := range []struct {
-			name   string
-			window remote.Window
-			trips  int
-		}{
-			{"8", remote.Window{Requests: 8}, requests / 8},
-			{"16", remote.Window{Requests: 16}, requests / 16},
-			{"1", remote.Window{Requests: 1}, requests},
-			{"8 of a quarter", remote.Window{Requests: 8, Size: size / 4}, 4 * requests / 8},
-		} {
-			fake.Set(func(cfg *remotetest.Config) { cfg.Window = c.window })
-			f, err := fsys.Open("a")
-			if err != nil {
-				t.Fatal(err)
-			}
-			start := time.Now()
-			n, err := f.(*File).WriteTo(io.Discard)
-			// One more trip asks whether that was all, unless there is room for it.
-			trips := int(time.Since(start) / delay)
-			if n != size*requests || err != nil || trips != c.trips && trips != c.trips+1 {
-				t.Errorf("window %s: %d bytes, %v, after %d round trips, want %d", c.name, n, err, trips, c.trips)
-			}
-			f.Close()
-		}
-
-		// It is followed both ways during a transfer.
-		fake.Set(func(cfg *remotetest.Config) { cfg.Window = remote.Window{Requests: 2} })
-		f, err := fsys.Open("a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		done := make(chan struct{})
-		go func() { f.(*File).WriteTo(io.Discard); close(done) }()
-		flying := func() int { synctest.Wait(); return fsys.Stats().Read.InFlight }
-		few := flying()
-		fake.Set(func(cfg *remotetest.Config) { cfg.Window.Requests = 10 })
-		<-time.After(5 * delay)
-		many := flying()
-		fake.Set(func(cfg *remotetest.Config) { cfg.Window.Requests = 3 })
-		<-time.After(2 * delay)
-		three := flying()
-		if few != 2 || many != 10 || three != 3 {
-			t.Errorf("in flight: %d, %d, %d, want 2, 10, 3", few, many, three)
-		}
-		<-done
-		idle(t, fsys)
-	})
-}
-
-// TestTransfersShareTheWindow checks that many transfers at once have one window.
-func TestTransfersShareTheWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fake, fsys := newFake(t, remotetest.Config{
-			Delay: time.Second, Limits: remote.Limits{Read: 1 << 10}, Window: remote.Window{Requests: 8},
-		})
-		fake.Put("a", make([]byte, 100<<10))
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				f, err := fsys.Open("a")
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer f.Close()
-				if n, err := f.(*File).WriteTo(io.Discard); n != 100<<10 || err != nil {
-					t.Errorf("%d, %v", n, err)
-				}
-			})
-		}
-		wg.Wait()
-		if s := fsys.Stats(); s.Read.MaxInFlight < 8 || s.Read.MaxInFlight > 8+3 {
-			t.Errorf("%d requests in flight, want the window of 8 and at most one more for each of the others", s.Read.MaxInFlight)
-		}
-		idle(t, fsys)
-	})
 }
 
 func TestTransferErrors(t *testing.T) {
@@ -512,97 +424,5 @@ func TestRemoteToRemote(t *testing.T) {
 	}
 	if off, _ := b.Seek(0, io.SeekCurrent); off != n {
 		t.Errorf("offset %d after %d bytes", off, n)
-	}
-}
-
-// memory is a file that costs nothing, to count what the rest costs.
-type memory struct {
-	remote.File
-	data  []byte
-	calls atomic.Int64
-}
-
-// memoryVolume has one file.
-type memoryVolume struct {
-	remote.Volume
-	memory *memory
-}
-
-func (v memoryVolume) Open(context.Context, remote.At, remote.How, remote.Events) (remote.Opened, error) {
-	return remote.Opened{File: v.memory, Open: memoryOpen{}, Attr: remote.Attr{Size: int64(len(v.memory.data))}}, nil
-}
-
-func (m *memory) Limits() remote.Limits { return remote.Limits{Read: 64 << 10, Write: 64 << 10} }
-func (m *memory) Flow() remote.Flow     { return m }
-func (m *memory) Window(remote.Direction) remote.Window {
-	return remote.Window{Requests: 8, Size: 64 << 10}
-}
-
-func (m *memory) ReadAt(_ context.Context, req remote.Req, into [][]byte) (n int, eof bool, err error) {
-	m.calls.Add(1)
-	n = copy(into[0], m.data[min(req.Off, int64(len(m.data))):])
-	return n, n < len(into[0]), nil
-}
-
-func (m *memory) WriteAt(_ context.Context, req remote.Req, w remote.Write) (n int, stable bool, err error) {
-	m.calls.Add(1)
-	return copy(m.data[req.Off:], w.Data[0]), false, nil
-}
-
-func (m *memory) GetAttr(context.Context, remote.Open) (remote.Attr, error) {
-	return remote.Attr{Size: int64(len(m.data))}, nil
-}
-
-type memoryOpen struct{}
-
-func (memoryOpen) Append(context.Context, [][]byte) (int64, int, error) { return 0, 0, fs.ErrInvalid }
-func (memoryOpen) Close(context.Context) error                          { return nil }
-
-// TestAllocations moves 512 requests each way, and counts what is allocated.
-func TestAllocations(t *testing.T) {
-	m := &memory{data: randomBytes(32 << 20)}
-	fsys := &FS{share: &share{link: &link{}, vol: memoryVolume{memory: m}}, dir: "."}
-	f, err := fsys.OpenFile(t.Context(), "a", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	local, err := os.Create(filepath.Join(t.TempDir(), "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer local.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	small := make([]byte, 4096)
-	requests := len(m.data) / (64 << 10)
-	for _, c := range []struct {
-		name string
-		runs int
-		most float64
-		call func() error
-	}{
-		{"ReadAt", 100, 0, func() error { _, err := f.ReadAt(small, 8192); return err }},
-		{"WriteAt", 100, 0, func() error { _, err := f.WriteAt(small, 8192); return err }},
-		{"to a regular file", 2, 100, func() error { local.Seek(0, io.SeekStart); _, err := f.WriteTo(local); return err }},
-		{"to /dev/null", 2, 100, func() error { _, err := f.WriteTo(null); return err }},
-		{"from a regular file", 2, 100, func() error { local.Seek(0, io.SeekStart); _, err := f.ReadFrom(local); return err }},
-		{"from a stream", 2, 100, func() error { _, err := f.ReadFrom(bytes.NewReader(m.data)); return err }},
-	} {
-		before := m.calls.Load()
-		allocs := testing.AllocsPerRun(c.runs, func() {
-			f.Seek(0, io.SeekStart)
-			if err := c.call(); err != nil {
-				t.Errorf("%s: %v", c.name, err)
-			}
-		})
-		if allocs > c.most {
-			t.Errorf("%s: %.0f allocations, want at most %.0f", c.name, allocs, c.most)
-		}
-		if n := m.calls.Load() - before; c.most > 0 && n < int64(3*requests) {
-			t.Errorf("%s: %d requests in 3 runs, want %d each", c.name, n, requests)
-		}
 	}
 }
