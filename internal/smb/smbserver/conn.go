@@ -39,7 +39,8 @@ type conn struct {
 	mu       sync.Mutex
 	sessions map[uint64]*session // guarded by mu
 	// requests without a final reply, by MessageId: nil unless they wait, or
-	// early if they have been cancelled before they did. Guarded by mu.
+	// early if they have been cancelled before they did. Guarded by mu; nil
+	// once nothing may wait any longer.
 	requests map[uint64]*pending
 	early    *pending
 }
@@ -50,13 +51,13 @@ type heldFrame struct {
 	after int
 }
 
-// pending is a request that waits for something. Whoever takes it calls finish,
-// which so happens once.
+// pending is a request that waits for something. Whoever takes it out calls
+// finish, which so happens once.
 type pending struct {
 	asyncID uint64
-	open    *open         // whose CLOSE ends the wait, or nil
-	told    chan struct{} // closed when the interim reply has been sent
-	finish  func(ntstatus.Status)
+	open    *open                 // whose CLOSE ends the wait, or nil
+	told    chan struct{}         // closed when the interim reply has been sent
+	finish  func(ntstatus.Status) // ends in conn.bg.Done, or sees to that
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -87,6 +88,9 @@ func (c *conn) serve() error {
 	err := c.read()
 	close(c.done)
 	c.nc.Close()
+	c.mu.Lock()
+	c.requests = nil
+	c.mu.Unlock()
 	if c.late == nil {
 		close(c.queue)
 	} else {
@@ -94,7 +98,6 @@ func (c *conn) serve() error {
 	}
 	c.bg.Wait()
 	c.mu.Lock()
-	c.requests = nil
 	sessions := c.sessions
 	c.sessions = nil
 	c.mu.Unlock()
@@ -245,7 +248,9 @@ func (c *conn) send(frame []byte, f *Fault) error {
 func (c *conn) arrived(messageID uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.requests[messageID] = nil
+	if c.requests != nil {
+		c.requests[messageID] = nil
+	}
 }
 
 func (c *conn) answered(messageID uint64) {
@@ -265,13 +270,15 @@ func (c *conn) wait(messageID uint64, p *pending) bool {
 	return true
 }
 
-// take ends the wait of a request that match chooses, which only looks.
+// take ends the wait of a request that match chooses, which only looks. The
+// connection is not over before its finish is.
 func (c *conn) take(match func(id uint64, p *pending) bool) *pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, p := range c.requests {
 		if p != nil && p != c.early && match(id, p) {
 			c.requests[id] = nil
+			c.bg.Add(1)
 			return p
 		}
 	}

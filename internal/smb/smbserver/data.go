@@ -124,9 +124,8 @@ func (r *request) flush() ntstatus.Status {
 	return r.reply(&smb2msg.FlushResponse{})
 }
 
-// lock locks or unlocks ranges. A lock that has to wait waits only until it is
-// cancelled: this server fails it at once, as if it had been asked to.
-// See [MS-SMB2] 3.3.5.14.
+// lock locks or unlocks ranges. What would have to wait for a lock fails at
+// once, whether or not it is asked to. See [MS-SMB2] 3.3.5.14.
 func (r *request) lock() ntstatus.Status {
 	var m smb2msg.LockRequest
 	if !r.decode(&m) {

@@ -309,7 +309,8 @@ func (r *request) pend(o *open) (*pending, bool) {
 	x := r.x
 	p := &pending{asyncID: x.c.srv.nextID(), open: o, told: make(chan struct{})}
 	p.finish = func(status ntstatus.Status) {
-		x.c.bg.Go(func() {
+		go func() {
+			defer x.c.bg.Done()
 			<-p.told
 			x.begin()
 			x.startReply(r)
@@ -317,7 +318,7 @@ func (r *request) pend(o *open) (*pending, bool) {
 			if err := x.finish(); err != nil {
 				x.c.abort(err)
 			}
-		})
+		}()
 	}
 	if r != &x.reqs[len(x.reqs)-1] || !x.c.wait(r.hdr.MessageID, p) {
 		return nil, false
@@ -347,12 +348,16 @@ func (x *exchange) prepare(choose func(Request) Fault) bool {
 	}
 	gone := make(chan struct{})
 	p := &pending{asyncID: r.asyncID}
-	p.finish = func(status ntstatus.Status) {
+	end := func(status ntstatus.Status) {
 		r.fault.Status = status
 		close(gone)
 	}
+	p.finish = func(status ntstatus.Status) {
+		end(status)
+		x.c.bg.Done()
+	}
 	if single && !x.c.wait(r.hdr.MessageID, p) {
-		p.finish(ntstatus.Cancelled)
+		end(ntstatus.Cancelled)
 	}
 	x.c.bg.Go(func() {
 		t := time.NewTimer(x.fault.Delay)
@@ -362,8 +367,10 @@ func (x *exchange) prepare(choose func(Request) Fault) bool {
 			return
 		case <-gone:
 		case <-t.C:
-			if single && x.c.take(func(_ uint64, q *pending) bool { return p == q }) == nil {
-				<-gone
+			if x.c.take(func(_ uint64, q *pending) bool { return p == q }) != nil {
+				x.c.bg.Done()
+			} else if single {
+				<-gone // somebody has been faster
 			}
 		}
 		if err := x.run(); err != nil {
