@@ -97,8 +97,10 @@ func (d *dialer) connect(ctx context.Context) (*Client, error) {
 	if err != nil {
 		return nil, d.fail(ctx, err)
 	}
+	info := session.Info()
+	d.cfg.Logger.DebugContext(ctx, "connected", "server", d.address, "dialect", info.Dialect, "signing", info.Signing, "cipher", info.Cipher)
 	l := &link{options: d.options, server: d.address}
-	l.tripTook(session.Info().RoundTrip)
+	l.tripTook(info.RoundTrip)
 	l.about = func(s *Stats) { describe(s, session.Info()) }
 	return &Client{session: session, link: l, host: d.source.Host}, nil
 }

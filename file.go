@@ -41,6 +41,15 @@ type File struct {
 	unseen bool      // attr is that of the opening, and nobody asked for it
 }
 
+var (
+	_ fs.ReadDirFile     = (*File)(nil)
+	_ io.ReadWriteSeeker = (*File)(nil)
+	_ io.ReaderAt        = (*File)(nil)
+	_ io.WriterAt        = (*File)(nil)
+	_ io.WriterTo        = (*File)(nil)
+	_ io.ReaderFrom      = (*File)(nil)
+)
+
 // closeGrace is how long a Close may take whose context is over already.
 const closeGrace = 3 * time.Second
 
@@ -430,6 +439,7 @@ func (f *File) Truncate(size int64) error {
 	}
 	_, err := f.opened.File.SetSize(ctx, f.opened.Open, size)
 	f.touched()
+	f.end.Store(size)
 	return f.fail(ctx, "truncate", err)
 }
 

@@ -236,7 +236,7 @@ func (f *FS) Chtimes(ctx context.Context, name string, atime, mtime time.Time) e
 // WriteFile makes or empties a file and writes data; as much as fits into one
 // request, in a single round trip. The server has no place for perm.
 func (f *FS) WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode) error {
-	if len(data) > f.share.vol.Limits().Write || f.share.options.MFSymlinks {
+	if len(data) > min(f.share.vol.Limits().Write, onePiece) || f.share.options.MFSymlinks {
 		return f.writeLarge(ctx, name, data, perm)
 	}
 	return f.change(ctx, "write", name, true, func(at remote.At) error {
@@ -248,6 +248,10 @@ func (f *FS) WriteFile(ctx context.Context, name string, data []byte, perm fs.Fi
 		return err
 	})
 }
+
+// onePiece is how much WriteFile writes in one request; more goes out as several
+// at once.
+const onePiece = 1 << 20
 
 func (f *FS) writeLarge(ctx context.Context, name string, data []byte, perm fs.FileMode) error {
 	file, err := f.OpenFile(ctx, name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
