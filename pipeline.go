@@ -154,6 +154,8 @@ func (p *pipeline) claimNext(w *worker, window remote.Window) bool {
 	case left < n: // the end is here, unless the file grows: ask for a little more, and see
 		p.beyond = true
 		n = min(n, (left/claimUnit+1)*claimUnit)
+	case left == n && n > claimUnit: // leave something to the one who asks for more
+		n -= claimUnit
 	}
 	p.linkLocked(w, int(n))
 	if p.next < p.end && !p.beyond {
