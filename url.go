@@ -45,6 +45,8 @@ func ParseSource(s string) (Source, error) {
 		reason = "unsupported protocol " + strconv.Quote(scheme) + ", only smb is known"
 	case strings.Contains(s, ":/"):
 		reason = "unsupported protocol: host:/path means NFS; an SMB share is //host/share"
+	case strings.Contains(s, ":"):
+		reason = "not a source, which is //host/share/path or smb://host/share/path; a local name with a colon is ./" + s
 	default:
 		reason = "not a source, which is //host/share/path or smb://host/share/path"
 	}

@@ -57,6 +57,7 @@ func TestParseSourceErrors(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                         "not a source",
 		"file":                     "not a source",
+		"12:30.txt":                "a local name with a colon is ./12:30.txt",
 		"//":                       "no host",
 		"///media":                 "no host",
 		"//na s/media":             `host "na s" is no name`,
