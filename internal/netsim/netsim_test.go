@@ -55,14 +55,14 @@ func TestTransferIsExact(t *testing.T) {
 		n, chunk int
 		want     time.Duration
 	}{
-		{gbit, 20 * time.Millisecond, 100e6, 1 << 20, 10*time.Millisecond + 800*time.Millisecond},
+		{gbit, 20 * time.Millisecond, 25e6, 1 << 20, 10*time.Millisecond + 200*time.Millisecond},
 		{gbit, 20 * time.Millisecond, 10e6, 1000, 10*time.Millisecond + 80*time.Millisecond},
 		{gbit, 20 * time.Millisecond, 1, 1, 10*time.Millisecond + 8*time.Nanosecond},
-		{10 * gbit, 100 * time.Millisecond, 200e6, 4 << 20, 50*time.Millisecond + 160*time.Millisecond},
-		{10 * gbit, 0, 1e8, 100e6, 80 * time.Millisecond},
+		{10 * gbit, 100 * time.Millisecond, 150e6, 4 << 20, 50*time.Millisecond + 120*time.Millisecond},
+		{10 * gbit, 0, 25e6, 25e6, 20 * time.Millisecond},
 		{3 * mbit, 3 * time.Millisecond, 1e6, 1 << 16, 1500*time.Microsecond + 2666666667},
-		{0, 20 * time.Millisecond, 50e6, 1 << 20, 10 * time.Millisecond},
-		{0, 0, 50e6, 1 << 20, 0},
+		{0, 20 * time.Millisecond, 25e6, 1 << 20, 10 * time.Millisecond},
+		{0, 0, 25e6, 1 << 20, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := New(Config{Up: tt.rate, RTT: tt.rtt}).Pipe()

@@ -33,11 +33,26 @@ type Proxy struct {
 
 // Report says what a Proxy achieved.
 type Report struct {
-	Carried [2]int64 // bytes delivered in each direction
+	Carried [2]int64         // bytes delivered in each direction
+	Span    [2]time.Duration // from the first of them to the last
 	// Late is how much later than due bytes were moved, on average and at worst,
 	// on top of the delay of the link.
 	Late, Latest time.Duration
 	wakes        int64
+	first        [2]time.Duration
+}
+
+func (r *Report) carry(d Direction, n int, now time.Duration) {
+	if r.Carried[d] == 0 {
+		r.first[d] = now
+	}
+	r.Carried[d] += int64(n)
+	r.Span[d] = now - r.first[d]
+}
+
+// Rate returns the bits a second that were delivered in a direction.
+func (r Report) Rate(d Direction) float64 {
+	return 8 * float64(r.Carried[d]) / max(r.Span[d], 1).Seconds()
 }
 
 // Proxy starts a proxy in front of the TCP server at target.
@@ -373,7 +388,7 @@ func (p *Proxy) drain(pr *pair, d Direction, dst *sock) {
 		case n > 0:
 			f.shrink(l, n)
 			f.read += int64(n)
-			p.report.Carried[d] += int64(n)
+			p.report.carry(d, n, l.now())
 		case err == syscall.EAGAIN:
 			dst.writable = false
 		case err != syscall.EINTR:

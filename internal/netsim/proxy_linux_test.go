@@ -109,8 +109,13 @@ func TestProxyRate(t *testing.T) {
 		if got < least {
 			t.Errorf("%d bytes at %d bit/s took %v, less than %v", tt.n, tt.rate, got, least)
 		}
-		t.Logf("%d bytes at %d bit/s took %v, the link %v: %.0f MB/s; %+v",
-			tt.n, tt.rate, got, least, float64(tt.n)/1e6/(got-20*time.Millisecond).Seconds(), p.Report())
+		p.Close()
+		r := p.Report()
+		t.Logf("%d bytes at %d bit/s took %v, the link %v: %.3g bit/s, woken %v late on average, %v at worst",
+			tt.n, tt.rate, got, least, r.Rate(Up), r.Late, r.Latest)
+		if r.Carried[Up] != int64(tt.n) {
+			t.Errorf("carried %d bytes, want %d", r.Carried[Up], tt.n)
+		}
 	}
 }
 
