@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/crypto/md4"
+	"golang.org/x/crypto/md4" //lint:ignore SA1019 [MS-NLMP] 3.3.2 hashes passwords with it
 
 	"github.com/pagewire/pagewire/internal/byteio"
 )
@@ -59,7 +59,7 @@ func (c *clientChallenge) Append(b []byte) []byte {
 
 // Decode aliases the message.
 func (c *clientChallenge) Decode(r *byteio.Reader) error {
-	if r.Uint8() != 1 || r.Uint8() != 1 {
+	if version, highest := r.Uint8(), r.Uint8(); version != 1 || highest != 1 {
 		return r.Fail(errNTLMMessage)
 	}
 	r.Skip(6)
