@@ -290,7 +290,7 @@ func (p *Proxy) turn(pr *pair) (at time.Duration, open bool) {
 			at = min(at, f.due(f.lane.grain))
 		}
 		switch {
-		case !src.readable || f.eof:
+		case !src.readable || f.eof || f.cut > 0 && f.written == f.cut:
 		case f.intake(now) > 0:
 			at = 0
 		default:
