@@ -106,7 +106,7 @@ and USER in the environment, then a prompt if there is a terminal.`,
 	root.SetOut(r.out)
 	root.SetErr(r.stderr)
 	root.AddCommand(r.lsCommand(), r.catCommand(), r.cpCommand(), r.statCommand(), r.rmCommand(), r.mkdirCommand(),
-		r.mvCommand(), r.dfCommand(), r.explainCommand(), r.demoCommand(), &cobra.Command{
+		r.mvCommand(), r.dfCommand(), r.explainCommand(), r.demoCommand(), r.benchCommand(), &cobra.Command{
 			Use:   "version",
 			Short: "Print the version",
 			Args:  operands(0, 0),
@@ -191,30 +191,37 @@ func terminal(w any) (fd int, ok bool) {
 	return int(f.Fd()), true
 }
 
-// prompt asks for a password, which stays off the screen.
+// prompt asks for a password. The terminal is silent before the question is
+// there, so that not even who types ahead sees it.
 func (r *run) prompt(ctx context.Context, user, host string) (string, error) {
 	fd, _ := terminal(r.stdin)
-	state, err := term.GetState(fd)
+	state, err := term.MakeRaw(fd)
 	if err != nil {
 		return "", err
 	}
-	r.printf("Password for %s at %s: ", printable(user), printable(host))
-	defer r.printf("\n")
+	defer term.Restore(fd, state)
+	t := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{r.stdin, r.stderr}, "")
 	type answer struct {
-		password []byte
+		password string
 		err      error
 	}
 	answered := make(chan answer, 1)
 	// A read from a terminal cannot be called off: when ctx ends, the process
 	// does too, and this goroutine with it.
 	go func() {
-		password, err := term.ReadPassword(fd)
+		password, err := t.ReadPassword(fmt.Sprintf("Password for %s at %s: ", printable(user), printable(host)))
 		answered <- answer{password, err}
 	}()
 	select {
 	case a := <-answered:
-		return string(a.password), a.err
+		if a.err == io.EOF { // ^C and ^D, which are no signals now
+			a.err = context.Canceled
+		}
+		return a.password, a.err
 	case <-ctx.Done():
-		return "", errors.Join(ctx.Err(), term.Restore(fd, state))
+		return "", ctx.Err()
 	}
 }

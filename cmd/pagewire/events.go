@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // What cp --json writes, one object a line.
@@ -45,10 +48,10 @@ func (c *copier) event(v any) {
 
 // showProgress shows how far the copy is until stop is called.
 func (c *copier) showProgress() (stop func()) {
-	switch _, isTerminal := terminal(c.stderr); {
+	switch {
 	case c.events:
 		return logLines(c.meter, logEvery, func(s snapshot) { c.event(progressEvent{"progress", s}) }).stop
-	case isTerminal:
+	case hasRoom(c.stderr):
 		p := showBar(c.stderr, c.meter)
 		c.showAbove(p.above)
 		return func() {
@@ -57,6 +60,16 @@ func (c *copier) showProgress() (stop func()) {
 		}
 	}
 	return logLines(c.meter, logEvery, func(s snapshot) { c.printf("%v\n", s) }).stop
+}
+
+// hasRoom reports whether w is a terminal that says how large it is.
+func hasRoom(w io.Writer) bool {
+	fd, ok := terminal(w)
+	if !ok {
+		return false
+	}
+	width, height, err := term.GetSize(fd)
+	return err == nil && width > 0 && height > 0
 }
 
 // summarize writes the last line.

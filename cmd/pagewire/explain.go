@@ -148,7 +148,7 @@ func (e *explanation) String() string {
 	if e.Write > 0 {
 		measured += "; write " + rate(e.Write)
 	}
-	if e.Burst > 1.1*e.Read {
+	if e.Burst > 1.1*e.Read && (e.Limit == byCredits || e.Limit == byDelay || e.Limit == byMaxRead) {
 		measured += "; link " + rate(e.Burst)
 	}
 	line("measured", "%s", measured)
