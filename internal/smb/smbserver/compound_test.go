@@ -127,7 +127,7 @@ func TestCancel(t *testing.T) {
 				t.Errorf("got %v for %d, want CANCELLED for %d", r.Status, r.MessageID, interim.MessageID)
 			}
 			// A CANCEL right behind the request, before anybody had a look at it.
-			for range 20 {
+			for range 200 {
 				id := c.next
 				cancel := message{hdr: smb2msg.Header{Command: smb2msg.CommandCancel, MessageID: id}, body: &smb2msg.CancelRequest{}}
 				frames := append(c.frame(notify), c.frame(cancel)...)

@@ -33,8 +33,9 @@ type conn struct {
 	// terms is what was negotiated, nil before.
 	terms atomic.Pointer[terms]
 
-	sending chan struct{} // has one element; whoever took it may send and owns held
+	sending chan struct{} // has one element; whoever took it may send and owns these
 	held    []heldFrame
+	cut     bool // nothing more is sent
 
 	mu       sync.Mutex
 	sessions map[uint64]*session // guarded by mu
@@ -88,9 +89,7 @@ func (c *conn) serve() error {
 	err := c.read()
 	close(c.done)
 	c.nc.Close()
-	c.mu.Lock()
-	c.requests = nil
-	c.mu.Unlock()
+	c.endWaits()
 	if c.late == nil {
 		close(c.queue)
 	} else {
@@ -183,21 +182,14 @@ func (c *conn) work() {
 func (c *conn) delay() {
 	defer close(c.queue)
 	for x := range c.late {
-		if c.sleep(time.Until(x.due)) {
+		t := time.NewTimer(time.Until(x.due))
+		select {
+		case <-t.C:
 			c.enqueue(x)
+		case <-c.done:
+			t.Stop()
+			x.release()
 		}
-	}
-}
-
-// sleep reports whether the connection is still there afterwards.
-func (c *conn) sleep(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-c.done:
-		return false
 	}
 }
 
@@ -215,18 +207,26 @@ func (c *conn) send(frame []byte, f *Fault) error {
 		return nil
 	}
 	if f.Corrupt > 0 {
-		frame[min(4+f.Corrupt-1, len(frame)-1)] ^= 1
+		frame[min(lengthSize+f.Corrupt-1, len(frame)-1)] ^= 1
 	} else if f.Corrupt < 0 {
-		frame[max(len(frame)+f.Corrupt, 4)] ^= 1
+		frame[max(len(frame)+f.Corrupt, lengthSize)] ^= 1
 	}
 	<-c.sending
 	defer func() { c.sending <- struct{}{} }()
 	switch {
+	case c.cut:
+		return nil
 	case f.Hold > 0:
 		c.held = append(c.held, heldFrame{append([]byte(nil), frame...), f.Hold})
 		return nil
 	case f.CutAt > 0:
+		c.cut = true
 		c.nc.Write(frame[:min(f.CutAt, len(frame))])
+		// Closing while the client still sends could take back what it has
+		// not read yet.
+		if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
+			return half.CloseWrite()
+		}
 		return net.ErrClosed
 	}
 	_, err := c.nc.Write(frame)
@@ -270,11 +270,33 @@ func (c *conn) wait(messageID uint64, p *pending) bool {
 	return true
 }
 
+// endWaits ends all waits, and lets none begin.
+func (c *conn) endWaits() {
+	c.mu.Lock()
+	requests := c.requests
+	c.requests = nil
+	for _, p := range requests {
+		if p != nil && p != c.early {
+			c.bg.Add(1)
+		}
+	}
+	c.mu.Unlock()
+	for _, p := range requests {
+		if p != nil && p != c.early {
+			p.finish(ntstatus.Cancelled)
+		}
+	}
+}
+
 // take ends the wait of a request that match chooses, which only looks. The
 // connection is not over before its finish is.
 func (c *conn) take(match func(id uint64, p *pending) bool) *pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.takeLocked(match)
+}
+
+func (c *conn) takeLocked(match func(id uint64, p *pending) bool) *pending {
 	for id, p := range c.requests {
 		if p != nil && p != c.early && match(id, p) {
 			c.requests[id] = nil
@@ -288,26 +310,26 @@ func (c *conn) take(match func(id uint64, p *pending) bool) *pending {
 // cancel ends a request's wait, or sees to it that it will not begin. There is no
 // reply to a CANCEL itself. See [MS-SMB2] 3.3.5.16.
 func (c *conn) cancel(h *smb2msg.Header) {
-	p := c.take(func(id uint64, p *pending) bool {
-		if h.Flags&smb2msg.FlagAsync != 0 {
+	async := h.Flags&smb2msg.FlagAsync != 0
+	c.mu.Lock()
+	p := c.takeLocked(func(id uint64, p *pending) bool {
+		if async {
 			return p.asyncID == h.AsyncID
 		}
 		return id == h.MessageID
 	})
+	if waiting, there := c.requests[h.MessageID]; p == nil && !async && there && waiting == nil {
+		c.requests[h.MessageID] = c.early
+	}
+	c.mu.Unlock()
 	if p != nil {
 		p.finish(ntstatus.Cancelled)
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p, ok := c.requests[h.MessageID]; ok && p == nil && h.Flags&smb2msg.FlagAsync == 0 {
-		c.requests[h.MessageID] = c.early
 	}
 }
 
 // closing ends the waits for an open that is being closed.
 func (c *conn) closing(o *open) {
-	for {
+	for o.watched.Load() {
 		p := c.take(func(_ uint64, p *pending) bool { return p.open == o })
 		if p == nil {
 			return

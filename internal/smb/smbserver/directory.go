@@ -163,7 +163,7 @@ func (r *request) changeNotify() ntstatus.Status {
 	case o.access&smb2msg.AccessListDirectory == 0:
 		return ntstatus.AccessDenied
 	}
-	if _, ok := r.pend(o); !ok {
+	if !r.pend(o) {
 		return ntstatus.Cancelled
 	}
 	return ntstatus.Pending

@@ -84,9 +84,7 @@ func (c *conn) newExchange(in *buffer) *exchange {
 
 // release gives an exchange back when nothing needs it any longer.
 func (x *exchange) release() {
-	if x.counted {
-		x.c.srv.stats.inFlight.Add(-1)
-	}
+	x.uncount()
 	x.in.free()
 	x.out.free()
 	clear(x.reqs)
@@ -167,6 +165,7 @@ func (x *exchange) run() error {
 		x.startReply(r)
 		status := r.serve()
 		if x.fatal != nil {
+			x.uncount()
 			return x.fatal
 		}
 		x.endReply(r, status, i == len(x.reqs)-1)
@@ -229,7 +228,7 @@ func (x *exchange) endReply(r *request, status ntstatus.Status, last bool) {
 		h.Flags |= smb2msg.FlagSigned
 	}
 	h.Append(x.b[r.start:r.start])
-	if r.fault.Mutate != nil {
+	if r.fault.Mutate != nil && status != ntstatus.Pending {
 		reply := append([]byte(nil), x.b[r.start:]...)
 		x.b = append(x.b[:r.start], r.fault.Mutate(reply)...)
 	}
@@ -303,9 +302,9 @@ func (x *exchange) uncount() {
 	}
 }
 
-// pend makes the last request of an exchange wait until somebody takes p; then
-// the reply has the status that finish is called with.
-func (r *request) pend(o *open) (*pending, bool) {
+// pend makes the last request of an exchange wait until it is cancelled or the
+// file it is about is closed. Others cannot wait.
+func (r *request) pend(o *open) bool {
 	x := r.x
 	p := &pending{asyncID: x.c.srv.nextID(), open: o, told: make(chan struct{})}
 	p.finish = func(status ntstatus.Status) {
@@ -320,11 +319,12 @@ func (r *request) pend(o *open) (*pending, bool) {
 			}
 		}()
 	}
+	o.watched.Store(true) // before anybody can close it
 	if r != &x.reqs[len(x.reqs)-1] || !x.c.wait(r.hdr.MessageID, p) {
-		return nil, false
+		return false
 	}
 	x.waits, r.asyncID = p, p.asyncID
-	return p, true
+	return true
 }
 
 // prepare asks for the faults of all requests, and reports whether the exchange
@@ -340,18 +340,23 @@ func (x *exchange) prepare(choose func(Request) Fault) bool {
 	}
 	r := &x.reqs[0]
 	single := len(x.reqs) == 1
-	if x.fault.Interim && single {
-		x.interim(r)
+	interim := x.fault.Interim && single
+	if interim {
+		r.asyncID = x.c.srv.nextID()
 	}
 	if x.fault.Delay == 0 {
+		if interim {
+			x.interim(r)
+		}
 		return false
 	}
+	// It can be cancelled from before the client knows that it may.
 	gone := make(chan struct{})
-	p := &pending{asyncID: r.asyncID}
 	end := func(status ntstatus.Status) {
 		r.fault.Status = status
 		close(gone)
 	}
+	p := &pending{asyncID: r.asyncID}
 	p.finish = func(status ntstatus.Status) {
 		end(status)
 		x.c.bg.Done()
@@ -359,11 +364,19 @@ func (x *exchange) prepare(choose func(Request) Fault) bool {
 	if single && !x.c.wait(r.hdr.MessageID, p) {
 		end(ntstatus.Cancelled)
 	}
+	done := x.c.done
+	if single {
+		done = nil // whoever ends the connection finishes what waits
+	}
+	if interim {
+		x.interim(r)
+	}
 	x.c.bg.Go(func() {
 		t := time.NewTimer(x.fault.Delay)
 		defer t.Stop()
 		select {
-		case <-x.c.done:
+		case <-done:
+			x.release()
 			return
 		case <-gone:
 		case <-t.C:
@@ -382,7 +395,6 @@ func (x *exchange) prepare(choose func(Request) Fault) bool {
 
 // interim tells the client that r takes its time, which gives back its credits.
 func (x *exchange) interim(r *request) {
-	r.asyncID = x.c.srv.nextID()
 	x.begin()
 	x.startReply(r)
 	x.endReply(r, ntstatus.Pending, true)

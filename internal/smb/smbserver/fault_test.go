@@ -236,6 +236,13 @@ func TestConnectionLost(t *testing.T) {
 		synctest.Wait()
 		s.CloseConnections()
 		c.ended()
-		s.Close() // waits for everything, so time must not have to pass
+		from := time.Now()
+		s.Close()
+		if took := time.Since(from); took != 0 {
+			t.Errorf("closing took %v", took)
+		}
+		if n := s.Stats().InFlight; n != 0 {
+			t.Errorf("%d requests are in flight on no connection", n)
+		}
 	})
 }

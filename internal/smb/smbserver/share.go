@@ -47,7 +47,8 @@ type open struct {
 	parts         []string
 	deleteOnClose bool
 
-	scan scan
+	scan    scan
+	watched atomic.Bool // some request waits, or has waited, for it to change
 }
 
 const (
