@@ -97,12 +97,47 @@ const (
 	GrantOne     = smbserver.GrantOne     // one a reply
 )
 
-// Request is what a fault can be chosen by, and Fault what goes wrong.
-type (
-	Request = smbserver.Request
-	Fault   = smbserver.Fault
-	Stats   = smbserver.Stats
-)
+// Request is what a fault can be chosen by:
+//
+//	Command   string // "READ", "QUERY_DIRECTORY"
+//	N         int    // the how manieth of its command at this server, from 1
+//	MessageID uint64
+//	Conn      int    // the how manieth connection it came on, from 1
+//	Name      string // the path of the file it is about, with slashes
+//	Offset    int64  // of READ and WRITE
+//	Length    int
+//	Compound  int    // its place in a compound, from 0
+//	Last      bool   // it is the last of its frame
+type Request = smbserver.Request
+
+// Fault is what goes wrong with a request; zero fields do not. In a compound,
+// Status, Short, Credits and Mutate concern one request, the others all.
+//
+//	Interim      bool                // a STATUS_PENDING comes first; not in compounds
+//	Delay        time.Duration       // serve it this much later, unless it is cancelled
+//	Status       ntstatus.Status     // answer with this NTSTATUS, do nothing
+//	Short        int                 // READ and WRITE take at most so many bytes
+//	Credits      *int                // grant so many
+//	Mutate       func([]byte) []byte // the reply from its SMB2 header on, not yet signed
+//	BadSignature bool                // one bit of the signature is wrong
+//	Corrupt      int                 // so is one of the n-th byte, from 1; negative: from the end
+//	CutAt        int                 // the connection ends after so many bytes of the frame
+//	Drop         bool                // no reply
+//	Duplicate    bool                // two of them
+//	Hold         int                 // it is sent after so many later ones
+type Fault = smbserver.Fault
+
+// Stats counts what a server has done:
+//
+//	Requests                   map[string]int64 // by command, as Request has it
+//	Frames                     int64            // a compound counts once
+//	Read, Written              int64            // payload bytes
+//	ReadSizes, WriteSizes      map[int]int64    // requests by their payload
+//	InFlight, MaxInFlight      int              // frames without an answer
+//	SignedRequests             int64            // verified
+//	SealedFrames               int64            // opened
+//	Connections, Sessions      int64            // accepted, authenticated
+type Stats = smbserver.Stats
 
 // Server is a running server. Its goroutines are one that accepts, one more for
 // each connection, and those of package smbserver; Close joins them all.
@@ -258,7 +293,8 @@ func (s *Server) Stats() Stats { return s.server.Stats() }
 // Link returns the simulated link, which can fail, too.
 func (s *Server) Link() *netsim.Link { return s.link }
 
-// FS returns the file system of a share in memory, nil if it is not there.
+// FS returns the file system of a share in memory, nil if it is not there. It has
+// ReadFile, WriteFile, MkdirAll and Find, whose paths have slashes.
 func (s *Server) FS(share string) *memfs.FS {
 	for _, sh := range s.shares {
 		if sh.Name == share {

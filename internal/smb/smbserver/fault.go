@@ -20,8 +20,8 @@ type Request struct {
 }
 
 // Fault is what goes wrong with a request; zero fields do not. In a compound,
-// Status, Short, Mutate, Credits and BadSignature concern one request, the
-// others the whole frame.
+// Status, Short, Credits, Mutate and, unless the frame is sealed, BadSignature
+// concern one request, the others the whole frame.
 type Fault struct {
 	// Before the request is served.
 
@@ -37,7 +37,7 @@ type Fault struct {
 
 	// The frame that is sent.
 
-	BadSignature bool // one bit of it is wrong
+	BadSignature bool // one bit of its signature is wrong
 	Corrupt      int  // one bit of the n-th byte is wrong, from 1; negative: counting from the end
 	CutAt        int  // the connection ends after so many bytes, the first four being the frame's length
 	Drop         bool // it is not sent at all
