@@ -18,7 +18,8 @@ import (
 	"github.com/pagewire/pagewire"
 )
 
-// run is one run of the command. Its goroutines are those of its verb.
+// run is one run of the command. Its goroutines are those of its verb, which
+// joins them, and one that waits for a password.
 type run struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer

@@ -40,7 +40,6 @@ type folder struct {
 	src, dst tree
 	from, to string
 	modTime  time.Time
-	mode     fs.FileMode
 }
 
 // copier copies trees. Folders are walked by a few goroutines, each of which
@@ -59,6 +58,7 @@ type copier struct {
 
 	mu       sync.Mutex // guards what follows
 	first    error      // of those that failed
+	over     bool       // what fails now, fails because of that
 	later    []job      // see enqueue
 	finished []folder   // whose times are set at the end
 	locals   []localTree
@@ -159,7 +159,9 @@ func (c *copier) result(ctx context.Context) error {
 		return context.Cause(ctx)
 	case failed == 0:
 		return nil
-	case done > 0 && !errors.Is(c.first, context.Canceled):
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
+		return reportedError{context.Canceled}
+	case done > 0:
 		return reportedError{&partialError{failed, done + failed}}
 	}
 	return reportedError{c.first}
@@ -168,15 +170,16 @@ func (c *copier) result(ctx context.Context) error {
 // fail reports err and counts it. What would befall every other file as well
 // ends the copy.
 func (c *copier) fail(err error) {
+	c.failed.Add(1)
 	c.mu.Lock()
 	if c.first == nil {
 		c.first = err
 	}
-	after := c.first != err && errors.Is(err, context.Canceled)
+	over := c.over
+	c.over = over || hopeless(err)
 	c.mu.Unlock()
-	c.failed.Add(1)
-	if after {
-		return // it failed because the first did
+	if over {
+		return
 	}
 	if c.events {
 		c.event(errorEvent{"error", err.Error()})
@@ -216,7 +219,7 @@ func (c *copier) operand(ctx context.Context, from place, to target) (f folder, 
 	case intoItself(from, to.tree, dst) && (info.IsDir() || strings.EqualFold(from.path, dst)):
 		return f, false, errors.New("would be copied into itself")
 	case info.IsDir():
-		return folder{src, to.tree, name, dst, info.ModTime(), info.Mode()}, true, nil
+		return folder{src, to.tree, name, dst, info.ModTime()}, true, nil
 	}
 	var old fs.FileInfo
 	if c.update {
@@ -237,7 +240,11 @@ func (c *copier) enqueue(ctx context.Context, j job, old fs.FileInfo) {
 	if c.update && old != nil && !j.info.ModTime().After(old.ModTime()) {
 		return
 	}
-	c.meter.found(j.info.Size())
+	size := j.info.Size()
+	if !j.info.Mode().IsRegular() {
+		size = 0
+	}
+	c.meter.found(size)
 	// A file may have the name that another one has while it is on its way, if
 	// both come from one folder. It waits until the other is there.
 	if strings.HasSuffix(j.to, partialSuffix) || strings.HasSuffix(j.to, stateSuffix) {
@@ -247,7 +254,7 @@ func (c *copier) enqueue(ctx context.Context, j job, old fs.FileInfo) {
 		return
 	}
 	jobs := c.smalls
-	if j.info.Size() >= largeFile {
+	if size >= largeFile {
 		jobs = c.larges
 	}
 	select {
@@ -334,7 +341,7 @@ func (c *copier) folder(ctx context.Context, f folder, push func(folder)) error 
 		case err != nil:
 			c.fail(f.src.place(from).bareError("cp", err))
 		case info.IsDir():
-			push(folder{f.src, f.dst, from, to, info.ModTime(), info.Mode()})
+			push(folder{f.src, f.dst, from, to, info.ModTime()})
 		case info.Mode().IsRegular(), info.Mode()&fs.ModeSymlink != 0:
 			c.enqueue(ctx, job{src: f.src, dst: f.dst, from: from, to: to, info: info}, old[e.Name()])
 		default:

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/pagewire/pagewire"
 )
@@ -112,6 +111,9 @@ func (c *copier) small(ctx context.Context, j job) error {
 
 // stream copies a file in as many requests as it takes, by way of a partial.
 func (c *copier) stream(ctx context.Context, j job) error {
+	if c.verify && !j.info.Mode().IsRegular() {
+		return errors.New("cannot be read again, as --verify would")
+	}
 	have, stated, err := findPartial(ctx, j)
 	if err != nil {
 		return ofTarget(err)
@@ -139,7 +141,7 @@ func (c *copier) stream(ctx context.Context, j job) error {
 	if closeErr := dst.Close(); err == nil {
 		err = ofTarget(closeErr)
 	}
-	if err == nil && c.verify && j.info.Mode().IsRegular() {
+	if err == nil && c.verify {
 		err = compare(ctx, j, j.to+partialSuffix)
 	}
 	if err == nil {
@@ -173,7 +175,7 @@ func (c *copier) finish(ctx context.Context, j job, stated bool) error {
 // giveUp leaves a partial of done good bytes for the next run, unless there is
 // none, or no room for it. That takes a moment even if ctx has ended.
 func giveUp(ctx context.Context, j job, done int64, because error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	useless := done == 0 || !j.info.Mode().IsRegular() ||
 		errors.Is(because, errDiffers) || errors.Is(because, syscall.ENOSPC) || errors.Is(because, syscall.EDQUOT)

@@ -83,6 +83,8 @@ func (r *run) cp(ctx context.Context, o copyOptions, sources []string, target st
 	}
 	switch {
 	case dst.isDir:
+	case dst.direct != "" && o.verify:
+		return usagef("cp: %s cannot be read again, as --verify would", printable(to.name))
 	case len(from) > 1:
 		return usagef("cp: %s is not a folder", printable(to.name))
 	case strings.HasSuffix(target, "/") && !o.recursive:

@@ -118,6 +118,16 @@ func TestCpNames(t *testing.T) {
 	wantPart(t, "a folder in the way", pw(t, 1, "cp", u+"/dot/dir2/dir/c", u+"/dir3/c/x").stderr, "dir3/c/x")
 }
 
+// A server that has two names cannot be told from two, but there is an end.
+func TestCpIntoItselfByAnotherName(t *testing.T) {
+	s := newServer(t, smbtest.Config{})
+	write(t, s, map[string]string{"dir/a": "A"})
+	alias := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+	long := strings.Repeat("n", 250)
+	got := pw(t, 3, "cp", "-r", s.URL+"/dir", alias+"/dir/"+long)
+	wantPart(t, "a loop", got.stderr, "file name too long")
+}
+
 func TestCpBetweenServers(t *testing.T) {
 	a, b := newServer(t, smbtest.Config{}), newServer(t, smbtest.Config{Dialects: []string{"2.1"}})
 	large := pattern(9<<20 + 5)

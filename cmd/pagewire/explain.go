@@ -234,7 +234,7 @@ func writeSubject(ctx context.Context, fsys *pagewire.FS, dir string) (*subject,
 		return nil, err
 	}
 	s := &subject{file: f, remove: func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		fsys.Remove(ctx, name)
 	}}

@@ -116,19 +116,6 @@ func (p place) base() string {
 	return path.Base(p.path)
 }
 
-// parent is the folder that p is in.
-func (p place) parent() place {
-	if p.remote {
-		p.path = path.Dir(p.path)
-		p.source.Path = p.path
-		p.name = p.source.String()
-		return p
-	}
-	p.path = filepath.Dir(p.path)
-	p.name = p.path
-	return p
-}
-
 // server is a server and who is logged on there.
 type server struct {
 	host         string
@@ -215,13 +202,18 @@ func (r *run) open(ctx context.Context, p place) (*pagewire.FS, error) {
 	return f, nil
 }
 
+// grace is how long is spent on an orderly end after an interruption.
+const grace = 2 * time.Second
+
 // closeAll logs off everywhere, in a moment even if ctx has ended.
 func (r *run) closeAll(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	var errs []error
+	r.mu.Lock()
 	conns := r.conns
 	r.conns = nil
+	r.mu.Unlock()
+	var errs []error
 	for _, c := range conns {
 		if c.client == nil {
 			continue

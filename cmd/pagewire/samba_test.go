@@ -26,6 +26,12 @@ func TestSamba(t *testing.T) {
 
 	for i, options := range []string{"vers=3.1.1", "vers=3.1.1,sign", "vers=3.1.1,seal", "vers=3.0,seal", "vers=3.0,sign", "vers=2.1", "vers=2.0"} {
 		name := string(rune('a' + i))
+		if i == 1 { // the large ones went through once
+			for _, large := range []string{"33M", "5M"} {
+				delete(files, large)
+				os.Remove(filepath.Join(dir, "tree", large))
+			}
+		}
 		pw(t, 0, "cp", "-rp", "--verify", "-o", options, filepath.Join(dir, "tree"), u+"/"+name)
 		for file, text := range files {
 			checkLocal(t, filepath.Join(s.Dir, name, file), text)

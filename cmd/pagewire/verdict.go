@@ -55,7 +55,7 @@ const (
 	// the bottleneck is busy all the time. Below it the wire still has room.
 	queueing = 1.6
 	// A share of CPU below this is not worth an advice.
-	worthwhile = 0.03
+	worthwhile = 0.02
 )
 
 // verdict names what limits reads, and says what to do about it. Both are empty
@@ -126,15 +126,15 @@ func (m measurement) busy(best step) (limit, advice string) {
 		return byMaxRead, fmt.Sprintf("%s in each request, where a credit pays for 64 KiB: the CPU is busy with %.0f requests a second. "+
 			"Raise the server's \"smb2 max read\".", exactSize(int64(m.MaxRead)), best.Rate/float64(best.Size))
 	}
-	if share := m.Crypto * best.Rate; share >= worthwhile {
+	if share := m.Crypto * best.Rate / best.Cores; share >= worthwhile {
 		share = min(share, 0.9)
 		then := rate(best.Rate / (1 - share))
 		if m.Sealing != "" {
-			return bySealing, fmt.Sprintf("%s takes %.0f %% of the time. Where nobody listens in, set the server's "+
+			return bySealing, fmt.Sprintf("%s takes %.0f %% of the CPU time. Where nobody listens in, set the server's "+
 				"\"smb encrypt = if_required\" and do without seal; expect about %s.", m.Sealing, 100*share, then)
 		}
 		if m.Signing != "" {
-			return bySigning, fmt.Sprintf("%s takes %.0f %% of the time. On a network you trust, set the server's "+
+			return bySigning, fmt.Sprintf("%s takes %.0f %% of the CPU time. On a network you trust, set the server's "+
 				"\"server signing = auto\" and do without sign; expect about %s.", m.Signing, 100*share, then)
 		}
 	}
