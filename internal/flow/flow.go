@@ -19,9 +19,6 @@ type Sample struct {
 	// FirstByte is when the reply began. Where it equals Done, Bytes travelled
 	// within the time from Sent to Done: writes, or reads nobody watched.
 	Sent, FirstByte, Done time.Time
-	// DeliveredAtSend is what a connection had delivered when it sent the
-	// request. The estimator keeps its own account; see progress.
-	DeliveredAtSend int64
 	// AppLimited says that more could have been in flight, had anybody asked.
 	// The estimator also sees that by itself.
 	AppLimited bool

@@ -105,11 +105,10 @@ func (op *ioCall) write(ctx context.Context, id smb2msg.FileID, off int64, w rem
 // sample tells an estimator of a finished request.
 func (s *Session) sample(e *flow.Estimator, n int, call *smbconn.Call) {
 	e.Sample(flow.Sample{
-		Bytes:           n,
-		Sent:            call.Sent,
-		FirstByte:       call.First,
-		Done:            call.Done,
-		DeliveredAtSend: call.Delivered,
+		Bytes:     n,
+		Sent:      call.Sent,
+		FirstByte: call.First,
+		Done:      call.Done,
 	})
 }
 

@@ -14,7 +14,8 @@ type Body interface{ Append([]byte) []byte }
 
 // Call is one request and its reply. The caller sets the upper fields, Do
 // fills the lower ones. After Do returned without an error the Call may be
-// used again; after an error it is the connection's and must be dropped.
+// used again; after an error it is the connection's and must be dropped, but
+// for Sent, which is zero if the server will never see the request.
 type Call struct {
 	Command smb2msg.Command
 	TreeID  uint32
@@ -31,9 +32,6 @@ type Call struct {
 
 	// When the request went out, the first byte of its reply came, and the last.
 	Sent, First, Done time.Time
-	// Delivered is how many payload bytes the connection had moved when this
-	// request was sent.
-	Delivered int64
 
 	frame []byte // the request as sent, without Out
 	pad   []byte // what follows Out before the next of a compound
@@ -42,8 +40,10 @@ type Call struct {
 	self    [1]*Call // the compound of this call alone
 	mid     uint64
 	asyncID atomic.Uint64
-	charge  int  // as paid for
-	settled bool // the charge is booked; owned by the reader goroutine
+	charge  int       // as paid for
+	sec     *Security // how the request was protected, and so how its reply must be
+	in, out int64     // lengths of Into and Out, which are the caller's again when he leaves
+	settled bool      // the charge is booked; owned by the reader goroutine
 
 	mu     sync.Mutex
 	gone   bool // the caller has given up; guarded by mu, like all below
@@ -71,8 +71,15 @@ func (c *Call) reset() {
 	c.Charge = max(c.Charge, 1)
 	c.N, c.seg, c.off = 0, 0, 0
 	c.gone, c.ready, c.settled, c.err = false, false, false, nil
+	c.Sent = time.Time{}
 	c.asyncID.Store(0)
 }
+
+// sealed says that both the request and its reply travel sealed.
+func (c *Call) sealed() bool { return c.sec.Seal || c.Seal && c.sec.Sealer != nil }
+
+// signed says that both travel signed, unless they are sealed.
+func (c *Call) signed() bool { return c.sec.Signer != nil && (c.sec.Sign || c.Sign) }
 
 // room returns buffers for the next n bytes at most, nil when the caller has
 // them back. mu is held.

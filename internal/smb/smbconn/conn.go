@@ -79,7 +79,7 @@ type Conn struct {
 	opened   []byte         // the sealed frame being read
 	started  time.Time      // when the connection began; the clock's zero
 	heard    atomic.Int64   // when the last bytes arrived, in ns since started
-	moved    atomic.Int64   // payload bytes delivered either way
+	largest  atomic.Int64   // payload of a reply; 0 before the negotiation
 	stats    counters       //
 	done     chan struct{}  // closed when the connection is dead
 	bg       sync.WaitGroup // counts only while dead is nil, so that Close can wait
@@ -236,8 +236,14 @@ func (c *Conn) exchange(ctx context.Context, calls []*Call, first uint64) error 
 		left, err := call.wait(ctx)
 		if left {
 			c.abandon(ctx, calls, i)
+			return err
 		}
 		if err != nil {
+			// The connection is dead, but its reader may not know yet: it may be
+			// in the buffers of a call that it answers.
+			for _, call := range calls[i+1:] {
+				<-call.signal
+			}
 			return err
 		}
 	}
@@ -299,7 +305,7 @@ func (c *Conn) watch() {
 		case now-heard >= c.cfg.Timeout:
 			c.fail(ErrTimeout)
 			return
-		case now-heard >= c.cfg.Timeout/2 && asked <= heard:
+		case now-heard >= c.cfg.Timeout/2 && asked <= heard && c.largest.Load() > 0:
 			asked = now
 			c.Go(c.echo)
 		}

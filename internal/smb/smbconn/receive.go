@@ -16,6 +16,9 @@ import (
 // readHead is how much of a READ reply comes before its payload.
 const readHead = smb2msg.HeaderSize + 16
 
+// heads is room for the headers and fixed parts of a frame's messages.
+const heads = 64 << 10
+
 // unsolicited is the MessageId of oplock and lease breaks.
 const unsolicited = 1<<64 - 1
 
@@ -55,6 +58,8 @@ func (c *Conn) readFrame() error {
 		return c.readPlain(size)
 	case uint32(smb2msg.ProtocolTransform):
 		return c.readSealed(size)
+	case uint32(smb2msg.ProtocolSMB1):
+		return malformed("%w", errSMB1)
 	}
 	return malformed("protocol %x", c.head[:4])
 }
@@ -62,8 +67,7 @@ func (c *Conn) readFrame() error {
 // maxReply bounds a frame: what the server may send, and room for headers of a
 // compound. Before the negotiation nothing large comes.
 func (c *Conn) maxReply() int64 {
-	const heads = 64 << 10
-	return min(maxFrame, int64(max(c.MaxRead, c.MaxTransact))+heads)
+	return min(maxFrame, c.largest.Load()+heads)
 }
 
 // readPlain reads the rest of a frame of size bytes, the first four of which
@@ -121,15 +125,11 @@ func messageSize(h smb2msg.Header, left int64) (int64, error) {
 // readMessage reads the rest of an unsealed message of n bytes, whose header
 // is in head, and completes its call.
 func (c *Conn) readMessage(h smb2msg.Header, n int64) error {
-	sec := c.security.Load()
-	call, err := c.answered(h)
+	call, err := c.answered(h, n, false)
 	if err != nil {
 		return err
 	}
 	if call == nil { // a break, or an interim reply: never signed, and short
-		if sec.Seal {
-			return fmt.Errorf("%w: %v reply not sealed", ErrSignature, h.Command)
-		}
 		b := append(make([]byte, 0, n), c.head[:smb2msg.HeaderSize]...)[:n]
 		if err := c.src.full(b[smb2msg.HeaderSize:]); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (c *Conn) readMessage(h smb2msg.Header, n int64) error {
 	call.First = time.Now()
 	call.Header = h
 	if call.Into != nil && h.Command == smb2msg.CommandRead && carriesData(h.Status) && n >= readHead {
-		err = c.readPayload(sec, call, n)
+		err = c.readPayload(call, n)
 	} else {
 		call.reply = append(call.reply[:0], c.head[:smb2msg.HeaderSize]...)
 		call.reply = grow(call.reply, int(n))
@@ -147,7 +147,7 @@ func (c *Conn) readMessage(h smb2msg.Header, n int64) error {
 			return c.lose(call, err)
 		}
 		c.segs = append(c.segs[:0], call.reply)
-		err = c.verify(sec, call, c.segs)
+		err = verify(call, c.segs)
 	}
 	if err != nil {
 		return c.lose(call, err)
@@ -171,7 +171,7 @@ func carriesData(s ntstatus.Status) bool {
 
 // readPayload reads a READ reply: its head, and its payload straight into the
 // caller's buffers.
-func (c *Conn) readPayload(sec *Security, call *Call, n int64) error {
+func (c *Conn) readPayload(call *Call, n int64) error {
 	if err := c.src.full(c.head[smb2msg.HeaderSize:readHead]); err != nil {
 		return err
 	}
@@ -191,8 +191,8 @@ func (c *Conn) readPayload(sec *Security, call *Call, n int64) error {
 	switch {
 	case gap < 0 || rest < 0:
 		return malformed("READ: %d bytes at %d of %d", length, m.DataOffset, n)
-	case length > total(call.Into):
-		return malformed("READ: %d bytes where %d were asked for", length, total(call.Into))
+	case length > call.in:
+		return malformed("READ: %d bytes where %d were asked for", length, call.in)
 	}
 	c.tail = grow(c.tail[:0], int(gap+rest))
 	if err := c.src.full(c.tail[:gap]); err != nil {
@@ -222,7 +222,7 @@ func (c *Conn) readPayload(sec *Security, call *Call, n int64) error {
 	if rest > 0 {
 		c.segs = append(c.segs, c.tail[gap:])
 	}
-	err := c.verify(sec, call, c.segs)
+	err := verify(call, c.segs)
 	clear(c.segs)
 	return err
 }
@@ -270,7 +270,7 @@ func (c *Conn) readSealed(size int64) error {
 
 // openedMessage completes the call that an opened message answers.
 func (c *Conn) openedMessage(h smb2msg.Header, b []byte) error {
-	call, err := c.answered(h)
+	call, err := c.answered(h, int64(len(b)), true)
 	if err != nil {
 		return err
 	}
@@ -285,8 +285,8 @@ func (c *Conn) openedMessage(h smb2msg.Header, b []byte) error {
 		if err := m.Decode(&r); err != nil {
 			return c.lose(call, malformed("READ: %w", err))
 		}
-		if int64(len(m.Data)) > total(call.Into) {
-			return c.lose(call, malformed("READ: %d bytes where %d were asked for", len(m.Data), total(call.Into)))
+		if int64(len(m.Data)) > call.in {
+			return c.lose(call, malformed("READ: %d bytes where %d were asked for", len(m.Data), call.in))
 		}
 		call.reply = append(call.reply[:0], b[:readHead]...)
 		call.place(m.Data)
@@ -297,28 +297,29 @@ func (c *Conn) openedMessage(h smb2msg.Header, b []byte) error {
 	return nil
 }
 
-// answered finds the call that h answers and books its credits. It returns nil
-// when h completes none: for a break, and for an interim reply, which only
-// says that the final one may take long. See [MS-SMB2] 3.2.5.1.
-func (c *Conn) answered(h smb2msg.Header) (*Call, error) {
+// answered finds the call that h, of a message of n bytes, answers and books its
+// credits. It returns nil when h completes none: for a break, and for an interim
+// reply, which only says that the final one may take long. See [MS-SMB2] 3.2.5.1.
+func (c *Conn) answered(h smb2msg.Header, n int64, sealed bool) (*Call, error) {
 	if h.MessageID == unsolicited {
-		if h.Command != smb2msg.CommandOplockBreak {
-			return nil, malformed("unasked-for %v reply", h.Command)
+		switch {
+		case h.Command != smb2msg.CommandOplockBreak || n > heads:
+			return nil, malformed("unasked-for %v reply of %d bytes", h.Command, n)
+		case c.security.Load().Seal && !sealed:
+			return nil, fmt.Errorf("%w: %v not sealed", ErrSignature, h.Command)
 		}
 		return nil, nil
 	}
 	interim := h.Status == ntstatus.Pending && h.Flags&smb2msg.FlagAsync != 0
 	c.mu.Lock()
 	call := c.calls[h.MessageID]
-	if call != nil && !interim {
+	err := refuse(call, h, n, sealed, interim)
+	if err == nil && !interim {
 		delete(c.calls, h.MessageID)
 	}
 	c.mu.Unlock()
-	if call == nil {
-		return nil, malformed("reply to message %d, which nobody sent or which was answered already", h.MessageID)
-	}
-	if h.Command != call.Command {
-		return nil, c.lose(call, malformed("%v reply to a %v request", h.Command, call.Command))
+	if err != nil {
+		return nil, err // fail ends the call
 	}
 	charge := 0
 	if !call.settled {
@@ -330,6 +331,28 @@ func (c *Conn) answered(h smb2msg.Header) (*Call, error) {
 		return nil, nil
 	}
 	return call, nil
+}
+
+// refuse says what is wrong with a reply to call as far as its header tells.
+// Whatever comes is no larger than what the request has paid for.
+func refuse(call *Call, h smb2msg.Header, n int64, sealed, interim bool) error {
+	switch {
+	case call == nil:
+		return malformed("reply to message %d, which nobody sent or which was answered already", h.MessageID)
+	case h.Command != call.Command:
+		return malformed("%v reply to a %v request", h.Command, call.Command)
+	case call.sec.SessionID != 0 && h.SessionID != call.sec.SessionID:
+		return malformed("%v reply (%v) of another session", h.Command, h.Status)
+	case n > heads && (interim || n > int64(call.charge)*CreditUnit+heads):
+		return malformed("%v reply (%v) of %d bytes", h.Command, h.Status, n)
+	case sealed:
+		return nil
+	case call.sealed():
+		return fmt.Errorf("%w: %v reply (%v) not sealed", ErrSignature, h.Command, h.Status)
+	case call.signed() && h.Flags&smb2msg.FlagSigned == 0 && !interim:
+		return fmt.Errorf("%w: %v reply (%v) not signed", ErrSignature, h.Command, h.Status)
+	}
+	return nil
 }
 
 // unasked takes a message that completes no call.
@@ -347,27 +370,19 @@ func (c *Conn) lose(call *Call, err error) error {
 	return err
 }
 
-// verify checks the signature of a message that came unsealed. See [MS-SMB2]
-// 3.2.5.1.3.
-func (c *Conn) verify(sec *Security, call *Call, segs [][]byte) error {
-	signed := call.Header.Flags&smb2msg.FlagSigned != 0
-	switch {
-	case sec.Seal || call.Seal && sec.Sealer != nil:
-		return fmt.Errorf("%w: %v reply not sealed", ErrSignature, call.Command)
-	case sec.Signer == nil:
+// verify checks the signature, if there is one, of a message that came unsealed.
+// See [MS-SMB2] 3.2.5.1.3.
+func verify(call *Call, segs [][]byte) error {
+	s := call.sec.Signer
+	if s == nil || call.Header.Flags&smb2msg.FlagSigned == 0 || s.Verify(segs...) {
 		return nil
-	case !signed && (sec.Sign || call.Sign):
-		return fmt.Errorf("%w: %v reply not signed", ErrSignature, call.Command)
-	case signed && !sec.Signer.Verify(segs...):
-		return fmt.Errorf("%w: %v reply", ErrSignature, call.Command)
 	}
-	return nil
+	return fmt.Errorf("%w: %v reply (%v)", ErrSignature, call.Command, call.Header.Status)
 }
 
 // complete hands call its reply.
 func (c *Conn) complete(call *Call) {
 	call.Done = time.Now()
-	c.moved.Add(int64(call.N) + total(call.Out))
 	c.stats.done(call)
 	if call.finish(nil) && call.Late != nil {
 		c.Go(func() { call.Late(call) })

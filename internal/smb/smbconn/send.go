@@ -20,16 +20,16 @@ const (
 // taken: from here on only the connection's death keeps them from the wire.
 func (c *Conn) transmit(calls []*Call, first uint64) error {
 	sec := c.security.Load()
-	seal := sec.Seal
+	seal := false
 	mid := first
 	for i, call := range calls {
-		seal = seal || call.Seal && sec.Sealer != nil
 		c.encode(call, sec, mid, i, i == len(calls)-1)
+		seal = seal || call.sealed()
 		mid += uint64(call.Charge)
 	}
 	if !seal {
 		for _, call := range calls {
-			if sec.Signer != nil && (sec.Sign || call.Sign) {
+			if call.signed() {
 				sign(sec.Signer, call)
 				c.stats.signed.Add(1)
 			}
@@ -41,9 +41,9 @@ func (c *Conn) transmit(calls []*Call, first uint64) error {
 		c.mu.Unlock()
 		return err
 	}
-	now, moved := time.Now(), c.moved.Load()
+	now := time.Now()
 	for _, call := range calls {
-		call.Sent, call.First, call.Delivered = now, time.Time{}, moved
+		call.Sent, call.First = now, time.Time{}
 		c.calls[call.mid] = call
 	}
 	c.stats.sent(calls, len(c.calls))
@@ -68,7 +68,8 @@ func (c *Conn) transmit(calls []*Call, first uint64) error {
 // encode builds the header and body of call in its frame, padded to 8 bytes if
 // another follows. See [MS-SMB2] 2.2.1.2 and 3.2.4.1.4.
 func (c *Conn) encode(call *Call, sec *Security, mid uint64, index int, last bool) {
-	call.mid, call.charge = mid, call.Charge
+	call.mid, call.charge, call.sec = mid, call.Charge, sec
+	call.in, call.out = total(call.Into), total(call.Out)
 	h := smb2msg.Header{
 		Command:   call.Command,
 		Credits:   c.credits.request(call.Charge),
@@ -86,7 +87,7 @@ func (c *Conn) encode(call *Call, sec *Security, mid uint64, index int, last boo
 	b = call.Body.Append(b)
 	call.pad = nil
 	if !last {
-		n := len(b) + int(total(call.Out))
+		n := len(b) + int(call.out)
 		call.pad = zeros[:-n&7]
 		binary.LittleEndian.PutUint32(b[nextCommandAt:], uint32(n+len(call.pad)))
 	}
@@ -125,7 +126,7 @@ func (c *Conn) writePlain(calls []*Call) error {
 func (c *Conn) writeSealed(sec *Security, calls []*Call) error {
 	size := prefixSize + smbcrypt.TransformSize
 	for _, call := range calls {
-		size += len(call.frame) + int(total(call.Out)) + len(call.pad)
+		size += len(call.frame) + int(call.out) + len(call.pad)
 	}
 	b := grow((<-c.sealBufs)[:0], size+smbcrypt.TagSize)[:prefixSize+smbcrypt.TransformSize]
 	for _, call := range calls {
@@ -161,7 +162,7 @@ func (c *Conn) wrote(begin time.Time) {
 // MessageId or AsyncId of what it cancels, and is not answered. See [MS-SMB2]
 // 3.2.4.24.
 func (c *Conn) cancel(call *Call) {
-	sec := c.security.Load()
+	sec := call.sec
 	h := smb2msg.Header{
 		Command:   smb2msg.CommandCancel,
 		MessageID: call.mid,
@@ -171,12 +172,12 @@ func (c *Conn) cancel(call *Call) {
 		h.Flags |= smb2msg.FlagAsync
 		h.AsyncID = id
 	}
-	m := &Call{frame: (&smb2msg.CancelRequest{}).Append(h.Append(nil))}
+	m := &Call{frame: (&smb2msg.CancelRequest{}).Append(h.Append(nil)), sec: sec, Seal: call.Seal}
 	var err error
-	if one := []*Call{m}; sec.Seal || call.Seal && sec.Sealer != nil {
+	if one := []*Call{m}; m.sealed() {
 		err = c.writeSealed(sec, one)
 	} else {
-		if sec.Signer != nil && sec.Sign {
+		if m.signed() {
 			sign(sec.Signer, m)
 		}
 		err = c.writePlain(one)
