@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -70,14 +71,8 @@ func (v *Volume) trip(ctx context.Context, call *smbconn.Call, m decoder, ok ...
 // and closes it with the last, in one round trip. A server whose credits don't
 // pay for that gets the calls one after another.
 func (v *Volume) chain(ctx context.Context, calls ...*smbconn.Call) error {
-	charge := 0
-	for _, c := range calls {
-		charge += max(1, c.Charge)
-	}
-	var err error
-	if v.s.conn.Credits() >= charge {
-		err = v.s.conn.Do(ctx, calls...)
-	} else {
+	err := v.s.conn.Do(ctx, calls...)
+	if errors.Is(err, smbconn.ErrCredits) {
 		err = v.oneByOne(ctx, calls)
 	}
 	if err != nil {
@@ -111,10 +106,12 @@ func (v *Volume) oneByOne(ctx context.Context, calls []*smbconn.Call) error {
 	if err := decode(first, &m); err != nil {
 		return err
 	}
-	for _, c := range rest {
+	for i, c := range rest {
 		setFile(c.Body, m.FileID)
 		if err := v.s.conn.DoUpTo(ctx, c, func(charge int) { shrink(c, charge) }); err != nil {
-			v.closeLater(m.FileID)
+			if closing := i == len(rest)-1; !closing || c.Sent.IsZero() {
+				v.closeLater(m.FileID)
+			}
 			return err
 		}
 	}
@@ -184,6 +181,20 @@ func (v *Volume) closeLate(create *smbconn.Call) {
 	if verdict(create) == nil && decode(create, &m) == nil {
 		v.closeNow(m.FileID)
 	}
+}
+
+// close closes a handle, in the end even if ctx has ended. It never asks twice:
+// by then the server could have given the same handle to somebody else.
+func (v *Volume) close(ctx context.Context, id smb2msg.FileID) error {
+	call := v.newCall(smb2msg.CommandClose, &smb2msg.CloseRequest{FileID: id})
+	err := v.s.conn.Do(ctx, call)
+	if err == nil {
+		return verdict(call)
+	}
+	if call.Sent.IsZero() {
+		v.closeLater(id)
+	}
+	return err
 }
 
 // closeLater closes a handle nobody has, without making anybody wait.

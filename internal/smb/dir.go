@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/pagewire/pagewire/internal/remote"
@@ -29,11 +30,11 @@ type page struct {
 // one is on its way while the consumer has the one before.
 func (v *Volume) ReadDir(ctx context.Context, at remote.At) iter.Seq2[[]remote.Entry, error] {
 	return func(yield func([]remote.Entry, error) bool) {
-		ctx, stop := context.WithCancel(ctx)
+		consumer, stop := context.WithCancel(ctx)
 		pages := make(chan page)
 		go func() {
 			defer close(pages)
-			v.list(ctx, at, pages)
+			v.list(ctx, consumer, at, pages)
 		}()
 		defer func() {
 			stop()
@@ -49,16 +50,19 @@ func (v *Volume) ReadDir(ctx context.Context, at remote.At) iter.Seq2[[]remote.E
 				return
 			}
 		}
+		if err := ctx.Err(); err != nil { // what came is not all
+			yield(nil, err)
+		}
 	}
 }
 
-// list sends the pages of a folder until ctx ends.
-func (v *Volume) list(ctx context.Context, at remote.At, pages chan<- page) {
+// list sends the pages of a folder until the consumer has enough.
+func (v *Volume) list(ctx, consumer context.Context, at remote.At, pages chan<- page) {
 	send := func(p page) bool {
 		select {
 		case pages <- p:
 			return p.err == nil
-		case <-ctx.Done():
+		case <-consumer.Done():
 			return false
 		}
 	}
@@ -67,23 +71,24 @@ func (v *Volume) list(ctx context.Context, at remote.At, pages chan<- page) {
 	var path string
 	err := v.at(at, func(p string) (create *smbconn.Call, err error) {
 		path = p
-		first, id, create, err = v.openDir(ctx, p)
+		first, id, create, err = v.openDir(consumer, p)
 		return create, err
 	})
 	if err != nil {
 		send(page{err: err})
 		return
 	}
-	defer v.closeNow(id)
+	// While somebody waits for it, so that what follows finds the folder closed.
+	defer v.close(ctx, id)
 	for query := first; ; query = v.listCall(id) {
 		if query != first {
-			err := v.s.conn.DoUpTo(ctx, query, func(charge int) { shrink(query, charge) })
+			err := v.s.conn.DoUpTo(consumer, query, func(charge int) { shrink(query, charge) })
 			if err != nil {
 				send(page{err: err})
 				return
 			}
 		}
-		p := v.page(ctx, path, query)
+		p := v.page(consumer, path, query)
 		if !send(p) || p.last {
 			return
 		}
@@ -101,11 +106,9 @@ func (v *Volume) openDir(ctx context.Context, path string) (*smbconn.Call, smb2m
 	create.Late = v.closeLate
 	query := v.listCall(smb2msg.RelatedFileID)
 	var m smb2msg.CreateResponse
-	together := v.s.conn.Credits() > query.Charge
-	var err error
-	if together {
-		err = v.s.conn.Do(ctx, create, query)
-	} else {
+	err := v.s.conn.Do(ctx, create, query)
+	together := !errors.Is(err, smbconn.ErrCredits)
+	if !together {
 		err = v.s.conn.Do(ctx, create)
 	}
 	if err != nil {

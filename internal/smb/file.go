@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -125,11 +126,7 @@ func (o *Open) Close(ctx context.Context) error {
 		delete(v.files, o.f.id)
 	}
 	v.mu.Unlock()
-	call := v.newCall(smb2msg.CommandClose, &smb2msg.CloseRequest{FileID: o.id})
-	if err := v.s.conn.Do(ctx, call); err != nil {
-		return err
-	}
-	return verdict(call)
+	return v.close(ctx, o.id)
 }
 
 // handle is the handle of an open that is open.
@@ -244,12 +241,10 @@ func (f *File) SetSize(ctx context.Context, open remote.Open, size int64) (remot
 	query := f.v.queryCall(smb2msg.InfoFile, fscc.ClassFileAll)
 	setFile(set.Body, id)
 	setFile(query.Body, id)
-	if f.v.s.conn.Credits() < 2 {
+	if err = f.v.s.conn.Do(ctx, set, query); errors.Is(err, smbconn.ErrCredits) {
 		if err = f.v.s.conn.Do(ctx, set); err == nil {
 			err = f.v.s.conn.Do(ctx, query)
 		}
-	} else {
-		err = f.v.s.conn.Do(ctx, set, query)
 	}
 	if err != nil {
 		return remote.Attr{}, err

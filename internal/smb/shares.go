@@ -35,7 +35,7 @@ func (v *Volume) shares(ctx context.Context) ([]srvsvc.Share, error) {
 	if err := v.trip(ctx, create, &opened); err != nil {
 		return nil, err
 	}
-	defer v.closeNow(opened.FileID)
+	defer v.close(ctx, opened.FileID)
 
 	call := uint32(1)
 	ack, err := v.transceive(ctx, opened.FileID, srvsvc.AppendBind(nil, call))

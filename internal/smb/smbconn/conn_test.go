@@ -23,8 +23,8 @@ type peer struct {
 	nc net.Conn
 }
 
-// next reads the next frame, which holds one request.
-func (p *peer) next() (smb2msg.Header, []byte) {
+// frame reads the next frame.
+func (p *peer) frame() []byte {
 	p.t.Helper()
 	var prefix [4]byte
 	if _, err := io.ReadFull(p.nc, prefix[:]); err != nil {
@@ -34,12 +34,25 @@ func (p *peer) next() (smb2msg.Header, []byte) {
 	if _, err := io.ReadFull(p.nc, b); err != nil {
 		p.t.Fatalf("next request: %v", err)
 	}
+	return b
+}
+
+// header is what a request starts with.
+func header(t *testing.T, b []byte) smb2msg.Header {
+	t.Helper()
 	var h smb2msg.Header
 	r := byteio.NewReader(b)
 	if err := h.Decode(&r); err != nil {
-		p.t.Fatalf("next request: %v", err)
+		t.Fatalf("next request: %v", err)
 	}
-	return h, b
+	return h
+}
+
+// next reads the next frame, which holds one request.
+func (p *peer) next() (smb2msg.Header, []byte) {
+	p.t.Helper()
+	b := p.frame()
+	return header(p.t, b), b
 }
 
 // expect reads the next request, which must be a cmd.
@@ -83,7 +96,12 @@ func data(h smb2msg.Header, payload []byte) [][]byte {
 // connect negotiates 2.1 over an in-memory link and grants credits.
 func connect(t *testing.T, credits uint16, cfg Config) (*Conn, *peer) {
 	t.Helper()
-	client, server := netsim.New(netsim.Config{}).Pipe()
+	return connectOver(t, netsim.New(netsim.Config{}), credits, cfg)
+}
+
+func connectOver(t *testing.T, link *netsim.Link, credits uint16, cfg Config) (*Conn, *peer) {
+	t.Helper()
+	client, server := link.Pipe()
 	p := &peer{t, server}
 	cfg.Dialects = []smb2msg.Dialect{smb2msg.SMB210}
 	go func() {
@@ -284,7 +302,14 @@ func TestHostileReplies(t *testing.T) {
 		"a next command off by one": {func(h smb2msg.Header) []byte { b := ok(h); b[20] = 81; return b }, ErrProtocol},
 		"a next command at itself":  {func(h smb2msg.Header) []byte { b := ok(h); b[20] = 8; return b }, ErrProtocol},
 		"a next command far away":   {func(h smb2msg.Header) []byte { b := ok(h); b[23] = 0x70; return b }, ErrProtocol},
-		"twice":                     {func(h smb2msg.Header) []byte { return ok(h) }, ErrProtocol},
+		"more than the request paid for": {func(h smb2msg.Header) []byte {
+			return append(ok(h), make([]byte, CreditUnit+64<<10)...)
+		}, ErrProtocol},
+		"a large interim reply": {func(h smb2msg.Header) []byte {
+			h.Flags = smb2msg.FlagAsync
+			return append(message(h, ntstatus.Pending, 1, &smb2msg.ErrorResponse{}), make([]byte, 64<<10)...)
+		}, ErrProtocol},
+		"twice": {func(h smb2msg.Header) []byte { return ok(h) }, ErrProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -323,6 +348,62 @@ func TestHostileReplies(t *testing.T) {
 	}
 }
 
+// TestInterimReplyOfAnotherCommand is about the call that it leaves waiting,
+// while the other one of the compound gets the error.
+func TestInterimReplyOfAnotherCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := connect(t, 64, Config{})
+		create := &Call{Command: smb2msg.CommandCreate, Body: &smb2msg.CreateRequest{Name: "f"}}
+		done := start(t.Context(), c, create, readCall(make([]byte, 10)))
+		h := header(t, p.frame())
+		h.MessageID++
+		h.Flags, h.Command, h.NextCommand = smb2msg.FlagAsync, smb2msg.CommandWrite, 0
+		p.reply(h, ntstatus.Pending, 1, &smb2msg.ErrorResponse{})
+		if err := <-done; !errors.Is(err, ErrProtocol) {
+			t.Errorf("%v, want %v", err, ErrProtocol)
+		}
+		c.Close()
+	})
+}
+
+// TestSlowServer sends one reply for longer than a server may be silent, while
+// another request waits.
+func TestSlowServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := netsim.New(netsim.Config{Down: 1_000_000})
+		c, p := connectOver(t, link, 64, Config{Timeout: 4 * time.Second})
+		want := pattern(1<<20, 1)
+		got := make([]byte, len(want))
+		first := start(t.Context(), c, readCall(got))
+		h := p.expect(smb2msg.CommandRead)
+		second := start(t.Context(), c, readCall(make([]byte, 10)))
+		h2 := p.expect(smb2msg.CommandRead)
+		go io.Copy(io.Discard, p.nc)
+		p.send(data(h, want)...)
+		p.send(data(h2, want[:10])...)
+		if err := <-first; err != nil || !bytes.Equal(got, want) {
+			t.Errorf("first: %v, equal %v", err, bytes.Equal(got, want))
+		}
+		if err := <-second; err != nil {
+			t.Errorf("second: %v", err)
+		}
+	})
+}
+
+func TestFailedWriteCountsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := connect(t, 64, Config{})
+		done := start(t.Context(), c, &Call{Command: smb2msg.CommandWrite, Body: &smb2msg.WriteRequest{Length: 10}, Out: [][]byte{make([]byte, 10)}})
+		p.reply(p.expect(smb2msg.CommandWrite), ntstatus.DiskFull, 1, &smb2msg.ErrorResponse{})
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if st := c.Stats(); st.Written != 0 || st.MaxWrite != 0 {
+			t.Errorf("%d bytes written, at most %d at a time; want none", st.Written, st.MaxWrite)
+		}
+	})
+}
+
 func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := connect(t, 8, Config{Timeout: 40 * time.Second})
@@ -349,21 +430,7 @@ func TestSilentServer(t *testing.T) {
 func TestServerThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := netsim.New(netsim.Config{})
-		client, server := link.Pipe()
-		defer server.Close()
-		p := &peer{t, server}
-		go func() {
-			h := p.expect(smb2msg.CommandNegotiate)
-			p.reply(h, ntstatus.Success, 512, &smb2msg.NegotiateResponse{
-				Dialect: smb2msg.SMB210, Capabilities: smb2msg.CapLargeMTU,
-				MaxReadSize: 1 << 20, MaxWriteSize: 1 << 20, MaxTransactSize: 1 << 20,
-			})
-		}()
-		c, err := New(t.Context(), client, Config{Dialects: []smb2msg.Dialect{smb2msg.SMB210}, Timeout: 10 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		c, _ := connectOver(t, link, 512, Config{Timeout: 10 * time.Second})
 		link.Blackhole(netsim.Up)
 		// The write blocks in the socket; even cancelled, it must not return
 		// while its buffer is in use, and it must return.

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// errStarved says that the server took back its last credit, so that nothing
-// can ever be sent again.
-var errStarved = errors.New("server granted no credits")
+// ErrCredits says that all the credits there are do not pay for a request.
+// Nothing of it was sent.
+var ErrCredits = errors.New("server granted too few credits")
 
 // credits is the one accountant of a connection: it hands out credits together
 // with the MessageIds they pay for. See [MS-SMB2] 3.2.4.1.2 to 3.2.4.1.6.
 //
 // A grant is final: whoever holds MessageIds must send them, for the server
 // waits for each. Requests queue in order, so a large one is not starved by
-// small ones. Nobody waits for credits that cannot come: when all credits
-// there are do not pay for a request, it gets what there is.
+// small ones. Nobody waits for credits that may never come: when all credits
+// there are do not pay for a request, it gets what there is, or ErrCredits.
 type credits struct {
 	mu      sync.Mutex
 	balance int // may be spent now; guarded by mu, like all below
@@ -53,7 +53,7 @@ func (c *credits) take(ctx context.Context, want, need int) (got int, first uint
 	}
 	w := &claim{want: want, need: need, ready: make(chan struct{})}
 	c.queue = append(c.queue, w)
-	c.wakeLocked() // a starved connection says so at once
+	c.wakeLocked() // what cannot be paid for ends at once
 	c.mu.Unlock()
 
 	select {
@@ -94,10 +94,10 @@ func (c *credits) wakeLocked() {
 		w := c.queue[0]
 		got, first, ok := c.grantLocked(w.want, w.need)
 		if !ok {
-			if c.out > 0 {
+			if w.need <= c.balance+c.out {
 				return
 			}
-			w.err = errStarved // nothing in flight: no reply will bring more
+			w.err = ErrCredits
 		}
 		w.got, w.first = got, first
 		c.queue = c.queue[1:]

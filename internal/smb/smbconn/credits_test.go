@@ -91,8 +91,25 @@ func TestCreditsStarved(t *testing.T) {
 		expect(t, "first", q[0], 1, 0)
 		c.answered(1, 0)
 		expect(t, "after the last credit was taken away", q[1], -1, 0)
-		if _, _, err := c.take(t.Context(), 1, 1); !errors.Is(err, errStarved) {
-			t.Errorf("take on a starved connection: %v, want %v", err, errStarved)
+		if _, _, err := c.take(t.Context(), 1, 1); !errors.Is(err, ErrCredits) {
+			t.Errorf("take on a starved connection: %v, want %v", err, ErrCredits)
+		}
+	})
+}
+
+// TestCreditsThatNeverSuffice asks for more than there are, while some are out:
+// their replies bring as many back, so there is no point in waiting.
+func TestCreditsThatNeverSuffice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &credits{balance: 2}
+		q := claims(t.Context(), c, [2]int{1, 1}, [2]int{3, 3}, [2]int{2, 2})
+		expect(t, "first", q[0], 1, 0)
+		expect(t, "three of two", q[1], -1, 0)
+		waits(t, "two", q[2])
+		c.answered(1, 0) // the server takes one away
+		expect(t, "two of one", q[2], -1, 0)
+		if _, _, err := c.take(t.Context(), 3, 3); !errors.Is(err, ErrCredits) {
+			t.Errorf("three of one: %v, want %v", err, ErrCredits)
 		}
 	})
 }

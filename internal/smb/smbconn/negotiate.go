@@ -3,7 +3,6 @@ package smbconn
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,15 +113,15 @@ func (cfg *Config) offer() smb2msg.NegotiateRequest {
 func (c *Conn) negotiate(ctx context.Context) error {
 	c.Offered = c.cfg.offer()
 	call := &Call{Command: smb2msg.CommandNegotiate, Body: &c.Offered}
-	if err := c.Do(ctx, call); err != nil {
-		if ctx.Err() != nil || !errors.Is(err, ErrDisconnected) {
-			return fmt.Errorf("negotiate: %w", err)
-		}
-		// Servers that want none of it may just hang up.
-		return c.disagreement(ctx, err)
+	err := c.Do(ctx, call)
+	if err == nil && call.Header.Status != ntstatus.Success {
+		err = call.Header.Status
 	}
-	if call.Header.Status != ntstatus.Success {
-		return c.disagreement(ctx, call.Header.Status)
+	if err != nil {
+		if ctx.Err() == nil && disagrees(err) {
+			return c.disagreement(ctx, err)
+		}
+		return fmt.Errorf("negotiate: %w", err)
 	}
 	var m smb2msg.NegotiateResponse
 	r := byteio.NewReader(call.reply)
@@ -195,6 +194,7 @@ func (c *Conn) agree(m *smb2msg.NegotiateResponse) error {
 		return fmt.Errorf("server cannot seal with %v", m.Dialect)
 	}
 	c.Negotiated = n
+	c.largest.Store(int64(max(n.MaxRead, n.MaxTransact)))
 	return nil
 }
 

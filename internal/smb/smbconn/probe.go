@@ -3,13 +3,29 @@ package smbconn
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/pagewire/pagewire/internal/byteio"
+	"github.com/pagewire/pagewire/internal/smb/ntstatus"
 	"github.com/pagewire/pagewire/internal/smb/smb2msg"
 )
+
+// errSMB1 says that the server answered in the protocol before this one.
+var errSMB1 = errors.New("the server answers in SMB1")
+
+// disagrees says whether a negotiation failed since the server has none of the
+// dialects: those that want none of it may just hang up.
+func disagrees(err error) bool {
+	return err == ntstatus.NotSupported || errors.Is(err, errSMB1) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// probePatience bounds the second connection, which only words an error.
+const probePatience = 10 * time.Second
 
 // disagreement words a failed negotiation: what was offered and, if a second
 // connection can find out, what the server speaks.
@@ -21,15 +37,17 @@ func (c *Conn) disagreement(ctx context.Context, answer error) error {
 	if c.cfg.Redial == nil {
 		return e
 	}
+	ctx, stop := context.WithTimeout(ctx, probePatience)
+	defer stop()
 	nc, err := c.cfg.Redial(ctx)
 	if err != nil {
 		return e
 	}
 	defer nc.Close()
 	defer context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })()
-	e.Server, err = probe(nc)
-	if err != nil {
+	if e.Server, err = probe(nc); err != nil {
 		c.cfg.Logger.Debug("probe for dialects", "err", err)
+		e.Server = nil
 	}
 	return e
 }
@@ -43,7 +61,7 @@ func probe(nc net.Conn) ([]string, error) {
 		return nil, err
 	}
 	if smb2msg.ProtocolOf(reply) == smb2msg.ProtocolSMB1 {
-		const wordCountAt, dialectAt = 32, 33
+		const wordCountAt = 32
 		r := byteio.NewReader(reply)
 		r.Skip(wordCountAt)
 		if words := r.Uint8(); words == 0 || r.Uint16() == 0xFFFF {

@@ -110,7 +110,9 @@ func (s *source) readNow(fd uintptr) bool {
 			continue
 		case err == syscall.EAGAIN:
 			return false
-		case err == nil && n == 0:
+		case err != nil:
+			n = 0
+		case n == 0:
 			err = io.ErrUnexpectedEOF
 		}
 		c.advance(n)

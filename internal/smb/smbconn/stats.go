@@ -3,6 +3,7 @@ package smbconn
 import (
 	"sync/atomic"
 
+	"github.com/pagewire/pagewire/internal/smb/ntstatus"
 	"github.com/pagewire/pagewire/internal/smb/smb2msg"
 )
 
@@ -35,14 +36,13 @@ func (s *counters) sent(calls []*Call, inFlight int) {
 
 // done books the payload of a finished call. Only the reader goroutine calls it.
 func (s *counters) done(call *Call) {
-	switch call.Command {
-	case smb2msg.CommandRead:
+	switch {
+	case call.Command == smb2msg.CommandRead:
 		s.read.Add(int64(call.N))
 		raise(&s.maxRead, int64(call.N))
-	case smb2msg.CommandWrite:
-		n := total(call.Out)
-		s.written.Add(n)
-		raise(&s.maxWrite, n)
+	case call.Command == smb2msg.CommandWrite && call.Header.Status == ntstatus.Success:
+		s.written.Add(call.out)
+		raise(&s.maxWrite, call.out)
 	}
 }
 
