@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -119,11 +120,11 @@ func clip(s string) string {
 
 // pattern is n bytes of which no two blocks are alike.
 func pattern(n int) string {
-	var b strings.Builder
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, "%016x", i*2654435761)
+	b := make([]byte, n+8)
+	for i := 0; i < n; i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], uint64(i)*0x9E3779B97F4A7C15)
 	}
-	return b.String()[:n]
+	return string(b[:n])
 }
 
 func want(t *testing.T, what, got, want string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -93,7 +94,7 @@ func TestSambaSmallFiles(t *testing.T) {
 	const files = 1000
 	tree := map[string]string{}
 	for i := range files {
-		tree[string(rune('a'+i%10))+"/"+pattern(16)[:8]+string(rune('a'+i/10%26))+string(rune('a'+i/260))] = pattern(4096)
+		tree[fmt.Sprintf("%d/%03d", i%10, i)] = pattern(4096)
 	}
 	writeLocal(t, filepath.Join(dir, "tree"), tree)
 	pw(t, 0, "cp", "-r", filepath.Join(dir, "tree"), u)
