@@ -10,15 +10,16 @@ import (
 	"github.com/pagewire/pagewire/internal/smb/smbconn"
 )
 
-// infoBuffer is asked for where one credit pays for the answer anyway.
-const infoBuffer = smbconn.CreditUnit
+// room is how large an answer may be: one credit pays for so much anyway, unless
+// the server allows less.
+func (v *Volume) room() uint32 { return uint32(min(smbconn.CreditUnit, v.s.conn.MaxTransact)) }
 
 // queryCall asks for an information class of the file that the chain opened.
 func (v *Volume) queryCall(kind smb2msg.InfoType, class fscc.Class) *smbconn.Call {
 	return v.newCall(smb2msg.CommandQueryInfo, &smb2msg.QueryInfoRequest{
 		InfoType:           kind,
 		FileInfoClass:      class,
-		OutputBufferLength: infoBuffer,
+		OutputBufferLength: v.room(),
 		FileID:             smb2msg.RelatedFileID,
 	})
 }
@@ -98,11 +99,12 @@ func (v *Volume) allInfo(path string, query *smbconn.Call) (remote.Attr, error) 
 	}, nil
 }
 
-// created turns a CREATE response into attributes.
+// created turns a CREATE response into attributes. What opened like a file or a
+// folder is one, whatever reparse tag it has.
 func created(path string, m *smb2msg.CreateResponse) remote.Attr {
 	attr := remote.Attr{
 		Node:     remote.Node(path),
-		Kind:     kindOf(m.FileAttributes),
+		Kind:     kindOf(m.FileAttributes &^ fscc.AttributeReparsePoint),
 		DOS:      uint32(m.FileAttributes),
 		Size:     size(m.EndOfFile),
 		Alloc:    size(m.AllocationSize),

@@ -3,6 +3,7 @@ package smb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/pagewire/pagewire/internal/remote"
@@ -22,6 +23,7 @@ const (
 // page is a page of a listing, or why there is none.
 type page struct {
 	entries []remote.Entry
+	first   string // name on it, as the server has it
 	last    bool
 	err     error
 }
@@ -80,6 +82,7 @@ func (v *Volume) list(ctx, consumer context.Context, at remote.At, pages chan<- 
 	}
 	// While somebody waits for it, so that what follows finds the folder closed.
 	defer v.close(ctx, id)
+	before := ""
 	for query := first; ; query = v.listCall(id) {
 		if query != first {
 			err := v.s.conn.DoUpTo(consumer, query, func(charge int) { shrink(query, charge) })
@@ -89,9 +92,13 @@ func (v *Volume) list(ctx, consumer context.Context, at remote.At, pages chan<- 
 			}
 		}
 		p := v.page(consumer, path, query)
+		if p.err == nil && !p.last && p.first == before {
+			p.err = fmt.Errorf("%w: the listing does not get on", smbconn.ErrProtocol)
+		}
 		if !send(p) || p.last {
 			return
 		}
+		before = p.first
 	}
 }
 
@@ -160,6 +167,9 @@ func (v *Volume) page(ctx context.Context, dir string, query *smbconn.Call) page
 	var e fscc.DirEntry
 	r := fscc.NewDirReader(listClass, m.Output)
 	for r.Next(&e) {
+		if p.first == "" {
+			p.first = e.FileName
+		}
 		if e.FileName == "." || e.FileName == ".." {
 			continue
 		}
@@ -175,7 +185,7 @@ func (v *Volume) page(ctx context.Context, dir string, query *smbconn.Call) page
 		}
 	}
 	if err := r.Err(); err != nil {
-		return page{err: err}
+		return page{err: fmt.Errorf("%w: %w", smbconn.ErrProtocol, err)}
 	}
 	return p
 }

@@ -92,10 +92,6 @@ func (v *Volume) open(ctx context.Context, path string, how remote.How) (remote.
 		return remote.Opened{}, create, err
 	}
 	attr := created(path, &m)
-	if attr.Kind == remote.Other {
-		// It opened like a file or a folder, so it is one, whatever its tag.
-		attr.Kind = kindOf(m.FileAttributes &^ fscc.AttributeReparsePoint)
-	}
 	f := v.file(path, attr.ID)
 	return remote.Opened{File: f, Open: &Open{f: f, id: m.FileID}, Attr: attr}, nil, nil
 }
@@ -151,7 +147,7 @@ func (f *File) ReadAt(ctx context.Context, req remote.Req, into [][]byte) (n int
 	for _, p := range into {
 		want += len(p)
 	}
-	want = min(want, f.v.s.readLimit())
+	want = min(want, f.v.s.limits().Read)
 	if want == 0 {
 		return 0, false, nil
 	}
@@ -166,6 +162,9 @@ func (f *File) ReadAt(ctx context.Context, req remote.Req, into [][]byte) (n int
 	}
 	if status != ntstatus.Success {
 		return 0, false, status
+	}
+	if n == 0 {
+		return 0, false, fmt.Errorf("%w: READ of no bytes, which is not the end", smbconn.ErrProtocol)
 	}
 	return n, false, nil
 }
@@ -184,6 +183,11 @@ func (f *File) WriteAt(ctx context.Context, req remote.Req, w remote.Write) (n i
 	f.v.ops.Put(op)
 	if status != ntstatus.Success {
 		return 0, false, status
+	}
+	if w.Stable && !f.v.s.writesThrough() {
+		if _, err := f.Commit(ctx, req.Open, nil); err != nil {
+			return 0, false, err
+		}
 	}
 	return n, w.Stable, nil
 }

@@ -70,14 +70,14 @@ func (op *ioCall) write(ctx context.Context, id smb2msg.FileID, off int64, w rem
 		n += len(p)
 	}
 	data := w.Data
-	if limit := s.writeLimit(); n > limit {
+	if limit := s.limits().Write; n > limit {
 		n, data = limit, clip(data, limit)
 	}
 	if n == 0 {
 		return 0, ntstatus.Success, nil
 	}
 	op.writeMsg = smb2msg.WriteRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
-	if w.Stable && s.conn.Dialect != smb2msg.SMB202 {
+	if w.Stable && s.writesThrough() {
 		op.writeMsg.Flags = smb2msg.WriteThrough
 	}
 	op.start(smb2msg.CommandWrite, &op.writeMsg, n)
@@ -95,12 +95,15 @@ func (op *ioCall) write(ctx context.Context, id smb2msg.FileID, off int64, w rem
 	if err := m.Decode(&r); err != nil {
 		return 0, 0, fmt.Errorf("%w: %w", smbconn.ErrProtocol, err)
 	}
-	if m.Count > op.writeMsg.Length {
+	if m.Count == 0 || m.Count > op.writeMsg.Length {
 		return 0, 0, fmt.Errorf("%w: %d bytes written of %d", smbconn.ErrProtocol, m.Count, op.writeMsg.Length)
 	}
 	s.sample(s.write, int(m.Count), &op.call)
 	return int(m.Count), ntstatus.Success, nil
 }
+
+// writesThrough says that a WRITE can ask to be stable.
+func (s *Session) writesThrough() bool { return s.conn.Dialect != smb2msg.SMB202 }
 
 // sample tells an estimator of a finished request.
 func (s *Session) sample(e *flow.Estimator, n int, call *smbconn.Call) {

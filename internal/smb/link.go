@@ -63,6 +63,9 @@ func (v *Volume) ReadLink(ctx context.Context, at remote.At) (string, error) {
 		target, create, err = v.readLink(ctx, path)
 		return create, err
 	})
+	if strings.ContainsRune(target, 0) {
+		return "", fmt.Errorf("link to %q: %w", target, syscall.EINVAL)
+	}
 	return target, err
 }
 
@@ -76,7 +79,7 @@ func (v *Volume) readLink(ctx context.Context, path string) (string, *smbconn.Ca
 	get := v.newCall(smb2msg.CommandIoctl, &smb2msg.IoctlRequest{
 		CtlCode:           smb2msg.FsctlGetReparsePoint,
 		FileID:            smb2msg.RelatedFileID,
-		MaxOutputResponse: maxReparse,
+		MaxOutputResponse: min(maxReparse, v.room()),
 		Flags:             smb2msg.IoctlIsFsctl,
 	})
 	if err := v.chain(ctx, create, get, v.closeCall()); err != nil {
@@ -143,8 +146,12 @@ func (v *Volume) target(point fscc.ReparsePoint) (string, error) {
 	return "", errNoLink
 }
 
-// maxReparse is the largest reparse data buffer. See [MS-FSCC] 2.1.2.
-const maxReparse = 16 << 10
+// maxReparse is the largest reparse data buffer, and symlinkHead what a symbolic
+// link has there before its names. See [MS-FSCC] 2.1.2.
+const (
+	maxReparse  = 16 << 10
+	symlinkHead = 20
+)
 
 func notALink(path string) error {
 	return fmt.Errorf("%s is no symbolic link: %w", path, syscall.EINVAL)
@@ -202,6 +209,9 @@ func (v *Volume) symlink(ctx context.Context, path, target string) (*smbconn.Cal
 	wire, err := v.wirePath(target)
 	if err != nil {
 		return nil, err
+	}
+	if names := 2 * 2 * byteio.UTF16Len(wire); names+symlinkHead > maxReparse {
+		return nil, fmt.Errorf("link to %d characters: %w", byteio.UTF16Len(wire), syscall.ENAMETOOLONG)
 	}
 	point := fscc.NewReparsePoint(fscc.ReparseTagSymlink, &fscc.SymbolicLinkReparseData{
 		SubstituteName: wire,

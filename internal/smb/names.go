@@ -54,6 +54,10 @@ func (m Mapping) wire(name string) (string, error) {
 	case strings.ContainsAny(name, `\:*?"<>|`):
 		return "", fmt.Errorf("name %q: reserved characters, and no mapping is set: %w", name, syscall.EINVAL)
 	}
+	if !utf8.ValidString(name) && byteio.UTF16(byteio.AppendUTF16(nil, name)) != name {
+		// Sent as U+FFFD, it would be the same name as others.
+		return "", fmt.Errorf("name %q: %w", name, syscall.EILSEQ)
+	}
 	if byteio.UTF16Len(name) > maxName {
 		return "", fmt.Errorf("name of %d characters: %w", byteio.UTF16Len(name), syscall.ENAMETOOLONG)
 	}
@@ -81,6 +85,9 @@ func isControl(r rune) bool { return r > 0 && r < 0x20 }
 // local file could be called: a name that is a path, or that would be one.
 func (m Mapping) local(wire string) (name string, ok bool) {
 	if strings.ContainsAny(wire, "/\\\x00") {
+		return "", false
+	}
+	if byteio.UTF16Len(wire) > maxName {
 		return "", false
 	}
 	name = wire
@@ -112,7 +119,7 @@ func unmapControls(name string) string {
 // path turns at into a path on the share, which is what a Node is here.
 func (m Mapping) path(at remote.At) (string, error) {
 	if at.Name == "" {
-		return string(at.Node), nil
+		return string(at.Node), fitting(string(at.Node))
 	}
 	path := string(at.Dir)
 	for name := range strings.SplitSeq(at.Name, "/") {
@@ -122,7 +129,19 @@ func (m Mapping) path(at remote.At) (string, error) {
 		}
 		path = join(path, w)
 	}
-	return path, nil
+	return path, fitting(path)
+}
+
+// maxPath is how many UTF-16 units of a path the 16-bit lengths of requests can
+// say, with room for one more name.
+const maxPath = 1<<15 - 1 - (1 + maxName)
+
+// fitting refuses what would name another file once its length is cut.
+func fitting(path string) error {
+	if len(path) > maxPath && byteio.UTF16Len(path) > maxPath {
+		return fmt.Errorf("path of %d characters: %w", byteio.UTF16Len(path), syscall.ENAMETOOLONG)
+	}
+	return nil
 }
 
 func join(dir, name string) string {

@@ -82,6 +82,9 @@ func Dial(ctx context.Context, nc net.Conn, server string, cfg Config) (*Session
 	return s, nil
 }
 
+// maxLegs is how many tokens a log-on may take. NTLM has two, Kerberos one or two.
+const maxLegs = 8
+
 // logOn is the dialogue of SESSION_SETUPs. See [MS-SMB2] 3.2.4.2.3 and 3.2.5.3.
 func (s *Session) logOn(ctx context.Context) error {
 	creds := s.cfg.Credentials
@@ -94,9 +97,12 @@ func (s *Session) logOn(ctx context.Context) error {
 	}
 	preauth := s.conn.Preauth
 	token, _, err := mech.Next(nil)
-	for {
+	for leg := 0; ; leg++ {
 		if err != nil {
 			return err
+		}
+		if leg == maxLegs {
+			return fmt.Errorf("%w: the server is not done after %d tokens", smbconn.ErrProtocol, leg)
 		}
 		call := &smbconn.Call{Command: smb2msg.CommandSessionSetup, Body: &smb2msg.SessionSetupRequest{
 			SecurityMode:   s.conn.Offered.SecurityMode,

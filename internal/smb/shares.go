@@ -24,6 +24,12 @@ func (s *Session) Shares(ctx context.Context) ([]srvsvc.Share, error) {
 	return shares, nil
 }
 
+// What a server may send at most.
+const (
+	maxShares = 1 << 16
+	maxParts  = 1 << 14 // of one answer
+)
+
 func (v *Volume) shares(ctx context.Context) ([]srvsvc.Share, error) {
 	create := v.createCall(&smb2msg.CreateRequest{
 		DesiredAccess:     smb2msg.AccessReadData | smb2msg.AccessWriteData,
@@ -60,8 +66,8 @@ func (v *Volume) shares(ctx context.Context) ([]srvsvc.Share, error) {
 		if !more {
 			return all, nil
 		}
-		if len(shares) == 0 {
-			return nil, fmt.Errorf("%w: the server promises more shares and sends none", smbconn.ErrProtocol)
+		if len(shares) == 0 || len(all) > maxShares {
+			return nil, fmt.Errorf("%w: the server promises more than %d shares and sends %d", smbconn.ErrProtocol, len(all), len(shares))
 		}
 		resume = next
 	}
@@ -74,23 +80,25 @@ func (v *Volume) transceive(ctx context.Context, id smb2msg.FileID, message []by
 		CtlCode:           smb2msg.FsctlPipeTransceive,
 		FileID:            id,
 		Input:             message,
-		MaxOutputResponse: srvsvc.MaxFragment,
+		MaxOutputResponse: min(srvsvc.MaxFragment, v.room()),
 		Flags:             smb2msg.IoctlIsFsctl,
 	})
 	var out smb2msg.IoctlResponse
 	if err := v.trip(ctx, call, &out, ntstatus.BufferOverflow); err != nil {
 		return nil, err
 	}
-	for part := out.Output; ; {
+	part := out.Output
+	for range maxParts {
 		m, err := answer.Add(part)
 		if m != nil || err != nil {
 			return m, err
 		}
-		read := v.newCall(smb2msg.CommandRead, &smb2msg.ReadRequest{FileID: id, Length: srvsvc.MaxFragment})
+		read := v.newCall(smb2msg.CommandRead, &smb2msg.ReadRequest{FileID: id, Length: uint32(min(srvsvc.MaxFragment, v.s.conn.MaxRead))})
 		var more smb2msg.ReadResponse
 		if err := v.trip(ctx, read, &more, ntstatus.BufferOverflow); err != nil {
 			return nil, err
 		}
 		part = more.Data
 	}
+	return nil, fmt.Errorf("%w: an answer in more than %d parts", smbconn.ErrProtocol, maxParts)
 }

@@ -104,7 +104,7 @@ func (v *Volume) writeFile(ctx context.Context, path string, how remote.How, p [
 			return attr, nil, err
 		}
 		if int(done.Count) != len(p) {
-			return attr, nil, fmt.Errorf("the server wrote %d of %d bytes", done.Count, len(p))
+			return attr, nil, fmt.Errorf("%w: %d bytes written of %d", smbconn.ErrProtocol, done.Count, len(p))
 		}
 	}
 	var last smb2msg.CloseResponse

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"sync"
 
 	"github.com/pagewire/pagewire/internal/remote"
@@ -154,10 +156,11 @@ func (v *Volume) StatFS(ctx context.Context) (remote.StatFS, error) {
 	if err := v.info(size, &full); err != nil {
 		return st, err
 	}
-	st.Block = int64(full.SectorsPerAllocationUnit) * int64(full.BytesPerSector)
-	st.Total = int64(full.TotalAllocationUnits) * st.Block
-	st.Free = int64(full.ActualAvailableAllocationUnits) * st.Block
-	st.Avail = int64(full.CallerAvailableAllocationUnits) * st.Block
+	block := uint64(full.SectorsPerAllocationUnit) * uint64(full.BytesPerSector)
+	st.Block = times(1, block)
+	st.Total = times(full.TotalAllocationUnits, block)
+	st.Free = times(full.ActualAvailableAllocationUnits, block)
+	st.Avail = times(full.CallerAvailableAllocationUnits, block)
 	// Names are nice to have.
 	var a fscc.FileFsAttributeInformation
 	if v.info(attr, &a) == nil {
@@ -168,6 +171,15 @@ func (v *Volume) StatFS(ctx context.Context) (remote.StatFS, error) {
 		st.Label = vol.VolumeLabel
 	}
 	return st, nil
+}
+
+// times multiplies what a server says, as far as an int64 goes.
+func times(units, block uint64) int64 {
+	high, low := bits.Mul64(units, block)
+	if high > 0 {
+		return math.MaxInt64
+	}
+	return size(low)
 }
 
 // maxSymlinks bounds how many links one path is followed through.
@@ -194,7 +206,10 @@ func (v *Volume) at(at remote.At, do func(path string) (*smbconn.Call, error)) e
 		if err != nil {
 			return fmt.Errorf("%w: %w", ntstatus.StoppedOnSymlink, err)
 		}
-		if path, err = behind(path, link); err != nil {
+		if path, err = behind(path, link); err == nil {
+			err = fitting(path)
+		}
+		if err != nil {
 			return fmt.Errorf("%w: %w", ntstatus.StoppedOnSymlink, err)
 		}
 	}
