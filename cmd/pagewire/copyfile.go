@@ -138,6 +138,11 @@ func (c *copier) stream(ctx context.Context, j job) error {
 	if err == nil && have > 0 {
 		err = ofTarget(dst.Truncate(have + n)) // an old partial may be longer
 	}
+	durable := false
+	if err != nil { // what is good is for the next run to go on from
+		dst.SetDeadline(time.Now().Add(grace))
+		durable = dst.Sync() == nil
+	}
 	if closeErr := dst.Close(); err == nil {
 		err = ofTarget(closeErr)
 	}
@@ -147,7 +152,7 @@ func (c *copier) stream(ctx context.Context, j job) error {
 	if err == nil {
 		err = c.finish(ctx, j, stated)
 	} else {
-		giveUp(ctx, j, have+n, err)
+		giveUp(ctx, j, have+n, durable, err)
 	}
 	c.meter.end(t, n, err)
 	return err
@@ -174,14 +179,15 @@ func (c *copier) finish(ctx context.Context, j job, stated bool) error {
 
 // giveUp leaves a partial of done good bytes for the next run, unless there is
 // none, or no room for it. That takes a moment even if ctx has ended.
-func giveUp(ctx context.Context, j job, done int64, because error) {
+func giveUp(ctx context.Context, j job, done int64, durable bool, because error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	useless := done == 0 || !j.info.Mode().IsRegular() ||
 		errors.Is(because, errDiffers) || errors.Is(because, syscall.ENOSPC) || errors.Is(because, syscall.EDQUOT)
 	if !useless {
-		// If this fails, what was saved last still holds.
-		newState(j).save(ctx, j, done)
+		if durable {
+			newState(j).save(ctx, j, done)
+		} // else, or if this fails, what was saved last still holds
 		return
 	}
 	j.dst.remove(ctx, j.to+stateSuffix)

@@ -35,20 +35,25 @@ func TestExplainNamesTheLimit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t, c.cfg)
 			write(t, s, map[string]string{"small": "s", "large": pattern(32 << 20)})
-			start := time.Now()
 			var e explanation
-			out := pw(t, 0, "explain", "--json", s.URL).stdout
-			if err := json.Unmarshal([]byte(out), &e); err != nil {
-				t.Fatal(err)
+			var out string
+			// What else the machine does can spoil a measurement, but not three.
+			for range 3 {
+				start := time.Now()
+				out = pw(t, 0, "explain", "--json", s.URL).stdout
+				if err := json.Unmarshal([]byte(out), &e); err != nil {
+					t.Fatal(err)
+				}
+				if e.Limit == c.limit || raceDetector && e.Limit == byCPU {
+					break
+				}
+				t.Logf("in %v: %s", time.Since(start), out)
 			}
 			if e.Limit != c.limit && !(raceDetector && e.Limit == byCPU) {
-				t.Errorf("limited by %q (%s), want %q; %s", e.Limit, e.Advice, c.limit, out)
+				t.Errorf("limited by %q (%s), want %q", e.Limit, e.Advice, c.limit)
 			}
 			if e.Read <= 0 || e.RTT <= 0 || e.Dialect != "3.1.1" || e.Advice == "" {
 				t.Errorf("incomplete: %s", out)
-			}
-			if took := time.Since(start); took > 8*time.Second {
-				t.Errorf("took %v", took)
 			}
 		})
 	}

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,7 +56,7 @@ func (l *lister) main(ctx context.Context, args []string) error {
 	var t tally
 	var dirs []place
 	for _, arg := range args {
-		dir, err := l.operand(ctx, arg)
+		dir, err := l.operand(ctx, arg, len(args) == 1)
 		if err != nil {
 			t.add(l.run, err)
 		} else if dir != nil {
@@ -71,8 +73,9 @@ func (l *lister) main(ctx context.Context, args []string) error {
 }
 
 // operand prints what arg names if it is a file or a server, and returns a
-// folder for later: like ls, files first.
-func (l *lister) operand(ctx context.Context, arg string) (dir *place, err error) {
+// folder for later: like ls, files first. What stands alone is taken for a
+// folder at once, which saves a question; dir asks it when that was wrong.
+func (l *lister) operand(ctx context.Context, arg string, alone bool) (dir *place, err error) {
 	p, err := parsePlace(arg)
 	if err != nil {
 		return nil, err
@@ -83,6 +86,14 @@ func (l *lister) operand(ctx context.Context, arg string) (dir *place, err error
 	if p, err = parseRemote("ls", arg); err != nil {
 		return nil, err
 	}
+	if alone {
+		return &p, nil
+	}
+	return l.named(ctx, p)
+}
+
+// named prints what p is, unless it is a folder.
+func (l *lister) named(ctx context.Context, p place) (dir *place, err error) {
 	fsys, err := l.open(ctx, p)
 	if err != nil {
 		return nil, p.error("ls", err)
@@ -130,6 +141,12 @@ func (l *lister) dir(ctx context.Context, p place, t *tally) {
 	var entries []entry
 	var below []string
 	for de, err := range fsys.Entries(ctx, p.path) {
+		if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+			if dir, e := l.named(ctx, p); dir == nil { // a file, or a link as such
+				t.add(l.run, e)
+				return
+			}
+		}
 		if err != nil {
 			t.add(l.run, p.error("ls", err))
 			return

@@ -25,8 +25,9 @@ type tree interface {
 
 	create(ctx context.Context, name string) (stream, error)  // in the place of what is there
 	openOld(ctx context.Context, name string) (stream, error) // for writing
-	// writeFile puts data in the place of what is there. A share does it with one
-	// compounded request, a folder with a temporary file that it renames.
+	// writeFile puts data in the place of what is there, all of it or nothing. A
+	// share takes a new file in one compounded request; what replaces another is
+	// a temporary file first, which is renamed.
 	writeFile(ctx context.Context, name string, data []byte) error
 	mkdir(ctx context.Context, name string) error
 	symlink(ctx context.Context, target, name string) error
@@ -83,7 +84,19 @@ func (t remoteTree) openOld(ctx context.Context, name string) (stream, error) {
 }
 
 func (t remoteTree) writeFile(ctx context.Context, name string, data []byte) error {
-	return t.fs.WriteFile(ctx, name, data, 0o666)
+	err := t.fs.WriteNewFile(ctx, name, data, 0o666)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// What is there stays until it can be replaced as a whole.
+	temporary := name + partialSuffix
+	if err = t.fs.WriteFile(ctx, temporary, data, 0o666); err == nil {
+		err = t.fs.Rename(ctx, temporary, name)
+	}
+	if err != nil {
+		t.fs.Remove(context.WithoutCancel(ctx), temporary)
+	}
+	return err
 }
 
 func (t remoteTree) mkdir(ctx context.Context, name string) error {
