@@ -237,10 +237,24 @@ func (f *FS) Chtimes(ctx context.Context, name string, atime, mtime time.Time) e
 // request, in a single round trip. The server has no place for perm.
 func (f *FS) WriteFile(ctx context.Context, name string, data []byte, perm fs.FileMode) error {
 	if len(data) > min(f.share.vol.Limits().Write, onePiece) || f.share.options.MFSymlinks {
-		return f.writeLarge(ctx, name, data, perm)
+		return f.writeLarge(ctx, name, data, os.O_TRUNC, perm)
 	}
-	return f.change(ctx, "write", name, true, func(at remote.At) error {
-		how := remote.How{Access: remote.ForWrite, Create: remote.TruncateNew}
+	return f.writeSmall(ctx, name, data, remote.TruncateNew)
+}
+
+// WriteNewFile is WriteFile for a file that must not be there yet. What is there
+// is left alone, so a file has either no bytes or all of them, unless the
+// connection is lost meanwhile.
+func (f *FS) WriteNewFile(ctx context.Context, name string, data []byte, perm fs.FileMode) error {
+	if len(data) <= min(f.share.vol.Limits().Write, onePiece) {
+		return f.writeSmall(ctx, name, data, remote.New)
+	}
+	return f.writeLarge(ctx, name, data, os.O_EXCL, perm)
+}
+
+func (f *FS) writeSmall(ctx context.Context, name string, data []byte, create remote.Create) error {
+	return f.change(ctx, "write", name, create != remote.New, func(at remote.At) error {
+		how := remote.How{Access: remote.ForWrite, Create: create}
 		_, err := f.share.vol.WriteFile(ctx, at, how, data)
 		if err == nil {
 			f.share.traffic[remote.Writing].add(len(data))
@@ -253,13 +267,16 @@ func (f *FS) WriteFile(ctx context.Context, name string, data []byte, perm fs.Fi
 // at once.
 const onePiece = 1 << 20
 
-func (f *FS) writeLarge(ctx context.Context, name string, data []byte, perm fs.FileMode) error {
-	file, err := f.OpenFile(ctx, name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
+func (f *FS) writeLarge(ctx context.Context, name string, data []byte, flag int, perm fs.FileMode) error {
+	file, err := f.OpenFile(ctx, name, os.O_WRONLY|os.O_CREATE|flag, perm)
 	if err != nil {
 		return err
 	}
 	_, err = file.WriteAtContext(ctx, data, 0)
-	return errors.Join(err, file.Close())
+	if err = errors.Join(err, file.Close()); err != nil && flag&os.O_EXCL != 0 {
+		err = errors.Join(err, f.Remove(context.WithoutCancel(ctx), name))
+	}
+	return err
 }
 
 // Usage is the size of a share in bytes, and what its server calls it.

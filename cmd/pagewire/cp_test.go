@@ -492,3 +492,25 @@ func TestCpVerifyFindsDamage(t *testing.T) {
 		t.Errorf("%v is left, %v", left, err)
 	}
 }
+
+func TestCpKeepsWhatItCannotReplace(t *testing.T) {
+	s := newServer(t, smbtest.Config{})
+	dir := t.TempDir()
+	writeLocal(t, dir, map[string]string{"old": "new", "fresh": "new"})
+	write(t, s, map[string]string{"old": "as it was"})
+	s.SetFaults(func(r smbtest.Request) smbtest.Fault {
+		if r.Command == "WRITE" {
+			return smbtest.Fault{Status: 0xC000007F} // STATUS_DISK_FULL
+		}
+		return smbtest.Fault{}
+	})
+	for _, name := range []string{"old", "fresh"} {
+		got := pw(t, exitFailed, "cp", filepath.Join(dir, name), s.URL)
+		if !strings.Contains(got.stderr, "STATUS_DISK_FULL") {
+			t.Errorf("%s: %s, want the status of the full disk", name, got.stderr)
+		}
+	}
+	s.SetFaults(nil)
+	checkRemote(t, s, "old", "as it was")
+	want(t, "what is there", pw(t, 0, "ls", s.URL).stdout, "old\n")
+}

@@ -86,7 +86,7 @@ func (l *lister) operand(ctx context.Context, arg string, alone bool) (dir *plac
 	if p, err = parseRemote("ls", arg); err != nil {
 		return nil, err
 	}
-	if alone {
+	if alone && !l.long { // which shows a link to a folder as what it is
 		return &p, nil
 	}
 	return l.named(ctx, p)

@@ -32,7 +32,8 @@ type Volume interface {
 	// read does: n < attr.Size says that more is there.
 	ReadFile(ctx context.Context, at At, p []byte) (n int, attr Attr, err error)
 	// WriteFile opens, writes p at the start and closes, in one trip. p fits
-	// into one request; see Limits.
+	// into one request; see Limits. A file that is New and cannot be written is
+	// removed again.
 	WriteFile(ctx context.Context, at At, how How, p []byte) (Attr, error)
 
 	// ReadDir yields the entries of a folder page by page, the next page being

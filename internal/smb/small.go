@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/pagewire/pagewire/internal/remote"
@@ -95,6 +96,10 @@ func (v *Volume) writeFile(ctx context.Context, path string, how remote.How, p [
 	attr := created(path, &m)
 	for _, c := range calls[1:] {
 		if err := verdict(c); err != nil {
+			if how.Create == remote.New {
+				_, e := v.remove(context.WithoutCancel(ctx), path, false)
+				err = errors.Join(err, e)
+			}
 			return attr, nil, err
 		}
 	}
