@@ -126,7 +126,12 @@ func (s *Session) logOn(ctx context.Context) error {
 					return err
 				}
 			}
-			return s.secure(call, m.SessionFlags, mech.SessionKey(), &preauth)
+			// Not all servers say that nobody is nobody.
+			key := mech.SessionKey()
+			if creds.Anonymous() {
+				key = nil
+			}
+			return s.secure(call, m.SessionFlags, key, &preauth)
 		}
 		preauth.Update(call.Reply())
 		s.conn.Secure(smbconn.Security{SessionID: call.Header.SessionID})
