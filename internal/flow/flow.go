@@ -36,11 +36,16 @@ type Window struct{ Requests, Size int }
 const (
 	minSize     = 64 << 10
 	usualSize   = 1 << 20
+	fastSize    = 2 << 20
 	largeSize   = 4 << 20
 	largeWindow = 32 << 20 // from here on requests are large
 
 	minRequests   = 2
 	firstRequests = 4
+	// fastRequests of fastSize keep a server busy whose work on one takes longer
+	// than the path to it: one on the same machine, above fastRate.
+	fastRequests = 4
+	fastRate     = 1.3e9
 
 	// gain is how much of the path's capacity to keep in flight. What is more
 	// than 1 finds out whether the path has become faster.
@@ -220,13 +225,16 @@ func (e *Estimator) doubling() float64 { return max(e.double, firstRequests*usua
 func (e *Estimator) Window(l Limits) Window {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	rate := e.bestRate()
+	rate, spare := e.bestRate(), minRequests
 	want, size := e.doubling(), usualSize
 	e.why = Growth
 	if e.grown {
 		want = gain * rate * max(e.wait.at(rate), 0)
 		size = min(max(nearestPower(rate*requestTime), minSize), usualSize)
 		e.why = Path
+		if rate > fastRate {
+			size, spare = fastSize, fastRequests
+		}
 	}
 	switch {
 	case e.draining:
@@ -241,7 +249,7 @@ func (e *Estimator) Window(l Limits) Window {
 		size, e.why = most, Size
 	}
 	if e.grown && !e.draining {
-		want = max(want+minRequests*float64(size), rate*slack)
+		want = max(want+float64(spare*size), rate*slack)
 	}
 	requests := int(math.Ceil(want / float64(size)))
 	if most := l.MaxInFlight / size; requests > most {

@@ -186,8 +186,8 @@ func TestRamp(t *testing.T) {
 func TestLoopback(t *testing.T) {
 	p := &pipe{rate: 3e9, delay: 300 * time.Microsecond, limits: plenty}
 	p.run(time.Second)
-	if got := p.window.Requests * p.window.Size; got < 4*mib || got > 8*mib || p.window.Size != mib {
-		t.Errorf("%+v, want 4 MiB to 8 MiB in requests of 1 MiB", p.window)
+	if got := p.window.Requests * p.window.Size; got < 8*mib || got > 12*mib || p.window.Size != 2*mib {
+		t.Errorf("%+v, want 8 MiB to 12 MiB in requests of 2 MiB", p.window)
 	}
 }
 

@@ -305,7 +305,10 @@ func (c *Conn) watch() {
 		case now-heard >= c.cfg.Timeout:
 			c.fail(ErrTimeout)
 			return
-		case now-heard >= c.cfg.Timeout/2 && asked <= heard && c.largest.Load() > 0:
+		case now-heard < c.cfg.Timeout/8:
+		case now-heard < c.cfg.Timeout/2:
+			c.src.relax()
+		case asked <= heard && c.largest.Load() > 0:
 			asked = now
 			c.Go(c.echo)
 		}

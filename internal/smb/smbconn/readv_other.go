@@ -6,4 +6,6 @@ import "syscall"
 
 const canReadv = false
 
+func setLowWater(int, int) {}
+
 func readv(int, [][]byte) (int, error) { return 0, syscall.ENOSYS }

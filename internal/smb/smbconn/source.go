@@ -3,6 +3,7 @@ package smbconn
 import (
 	"io"
 	"net"
+	"sync"
 	"syscall"
 )
 
@@ -20,6 +21,8 @@ type source struct {
 	readable func(fd uintptr) bool
 	sink     *Call
 	left     int64
+	low      sync.Mutex
+	lowat    int64 // guarded by low; see wakeAt; 0: as the system has it
 	n        int
 	err      error
 	waste    []byte // for payloads nobody waits for any more
@@ -109,6 +112,7 @@ func (s *source) readNow(fd uintptr) bool {
 		case err == syscall.EINTR:
 			continue
 		case err == syscall.EAGAIN:
+			s.wakeAt(int(fd), min(s.left, wakeMost))
 			return false
 		case err != nil:
 			n = 0
@@ -117,6 +121,41 @@ func (s *source) readNow(fd uintptr) bool {
 		}
 		c.advance(n)
 		s.n, s.err = n, err
+		s.left -= int64(n)
+		s.relaxAbove(int(fd), s.left)
 		return true
+	}
+}
+
+// wakeMost is how much of a payload may gather in the socket before it wakes the
+// reader: fewer wakes, each for more, cost less than many. A socket without room
+// for so much wakes it all the same.
+const wakeMost = 1 << 20
+
+// wakeAt makes the socket wake its reader when n bytes are there.
+func (s *source) wakeAt(fd int, n int64) {
+	s.low.Lock()
+	defer s.low.Unlock()
+	if s.lowat != n {
+		s.lowat = n
+		setLowWater(fd, int(n))
+	}
+}
+
+// relaxAbove makes it wake him for any byte, if it would wait for more than n.
+func (s *source) relaxAbove(fd int, n int64) {
+	s.low.Lock()
+	defer s.low.Unlock()
+	if s.lowat > n {
+		s.lowat = 1
+		setLowWater(fd, 1)
+	}
+}
+
+// relax does so in any case, lest what a slow link brings look like silence. Any
+// goroutine may call it.
+func (s *source) relax() {
+	if s.raw != nil {
+		s.raw.Control(func(fd uintptr) { s.relaxAbove(int(fd), 1) })
 	}
 }
