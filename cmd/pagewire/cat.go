@@ -20,6 +20,7 @@ func (r *run) catCommand() *cobra.Command {
   pagewire cat //nas/media/a.tar | tar x`,
 		Args: operands(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			r.transfers = true
 			var t tally
 			for _, arg := range args {
 				t.add(r, r.cat(cmd.Context(), arg))

@@ -33,6 +33,10 @@ type run struct {
 	mu    sync.Mutex
 	above io.Writer             // guarded by mu: where messages go while a bar has the terminal
 	conns map[logon]*connection // guarded by mu
+
+	transfers     bool          // the verb moves bytes; see economize
+	ciphers       bool          // some of them signed or sealed; guarded by mu
+	setProcessors func(int) int // nil: it is not this process's to say
 }
 
 // main runs the verb that args name, and returns the exit code.

@@ -40,6 +40,7 @@ never leads out of TARGET, and symbolic links are copied as such with -r.`,
   pagewire cp -rpu ./photos smb://alice@nas/backup/`,
 		Args: operands(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			r.transfers = true
 			if o.parallel < 0 || cmd.Flags().Changed("jobs") && o.parallel == 0 {
 				return usagef("cp: -j wants at least 1")
 			}

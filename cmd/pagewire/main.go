@@ -10,6 +10,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 )
 
@@ -17,6 +18,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks for an orderly end, the second one does not ask.
 	context.AfterFunc(ctx, stop)
-	r := &run{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	r := &run{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, setProcessors: runtime.GOMAXPROCS}
 	os.Exit(r.main(ctx, os.Args[1:]))
 }

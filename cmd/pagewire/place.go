@@ -199,6 +199,7 @@ func (r *run) open(ctx context.Context, p place) (*pagewire.FS, error) {
 		return nil, bare(err)
 	}
 	c.shares[key] = f
+	r.economize(f)
 	return f, nil
 }
 
