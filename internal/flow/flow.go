@@ -168,7 +168,7 @@ func (e *Estimator) endRound(now time.Duration) {
 	e.round = round{end: e.progress.total + e.allowed}
 	switch {
 	case !r.full: // it only raised the rate, if that
-	case !e.grown && best >= growth*e.start:
+	case !e.grown && best >= growth*e.start && !e.ample(best):
 		e.double, e.start, e.flat = float64(2*e.allowed), best, 0
 		e.round.end += e.allowed // when all of the new window has arrived
 	case !e.grown:
@@ -191,6 +191,13 @@ func (e *Estimator) endRound(now time.Duration) {
 			e.drain(now)
 		}
 	}
+}
+
+// ample says that the window is several times what the path holds, so that a
+// rate that still grows has other reasons.
+func (e *Estimator) ample(rate float64) bool {
+	const times, enough = 4, 8 << 20
+	return e.allowed > enough && float64(e.allowed) > times*rate*e.wait.at(rate)
 }
 
 // drain lets the queue run dry, to measure the delay without it.
