@@ -58,6 +58,10 @@ func (v *Volume) ReadDir(ctx context.Context, at remote.At) iter.Seq2[[]remote.E
 	}
 }
 
+// maxAgain is how often a page may start as the one before it. A Samba server
+// on a tmpfs starts over when the name it had come to is removed meanwhile.
+const maxAgain = 100
+
 // list sends the pages of a folder until the consumer has enough.
 func (v *Volume) list(ctx, consumer context.Context, at remote.At, pages chan<- page) {
 	send := func(p page) bool {
@@ -82,7 +86,7 @@ func (v *Volume) list(ctx, consumer context.Context, at remote.At, pages chan<- 
 	}
 	// While somebody waits for it, so that what follows finds the folder closed.
 	defer v.close(ctx, id)
-	before := ""
+	before, again := "", 0
 	for query := first; ; query = v.listCall(id) {
 		if query != first {
 			err := v.s.conn.DoUpTo(consumer, query, func(charge int) { shrink(query, charge) })
@@ -92,7 +96,10 @@ func (v *Volume) list(ctx, consumer context.Context, at remote.At, pages chan<- 
 			}
 		}
 		p := v.page(consumer, path, query)
-		if p.err == nil && !p.last && p.first == before {
+		if again++; p.first != before {
+			again = 0
+		}
+		if p.err == nil && !p.last && (p.first == "" || again > maxAgain) {
 			p.err = fmt.Errorf("%w: the listing does not get on", smbconn.ErrProtocol)
 		}
 		if !send(p) || p.last {

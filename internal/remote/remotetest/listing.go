@@ -193,21 +193,20 @@ func testListTwice(b *bed) {
 	}
 }
 
-// testListRemoved is rm -r, which removes what it is listing.
+// testListRemoved is rm -r, which removes what it is listing. A name may come
+// twice: Samba on a tmpfs starts over when the name it had come to is gone.
 func testListRemoved(b *bed) {
 	b.mkdir("dir")
 	names := b.fill("dir", 220)
-	seen := map[string]bool{}
 	first := true
 	for page, err := range b.vol.ReadDir(b.ctx, b.at("dir")) {
 		if err != nil {
 			break // that the folder is gone may be one
 		}
 		for _, e := range page {
-			if seen[e.Name] || !slices.Contains(names, e.Name) {
-				b.Errorf("%q was never there, or is listed twice", e.Name)
+			if !slices.Contains(names, e.Name) {
+				b.Errorf("%q was never there", e.Name)
 			}
-			seen[e.Name] = true
 		}
 		if first {
 			first = false
