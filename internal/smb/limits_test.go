@@ -16,31 +16,32 @@ import (
 // TestRemoteOnSmallServers runs the suite of the seam on servers that take small
 // requests, or few.
 func TestRemoteOnSmallServers(t *testing.T) {
-	for name, cfg := range map[string]smbtest.Config{
-		"small reads":                {MaxRead: 16 << 10},
-		"small writes":               {MaxWrite: 16 << 10},
-		"small transactions":         {MaxTransact: 4 << 10},
-		"small all, one credit":      {MaxRead: 8 << 10, MaxWrite: 8 << 10, MaxTransact: 4 << 10, Credits: 1},
-		"one credit":                 {Credits: 1},
-		"two credits":                {Credits: 2},
-		"three credits, one a reply": {Credits: 3, Grant: smbtest.GrantOne},
-		"what was charged":           {Grant: smbtest.GrantCharged},
-		"everything at once":         {Grant: smbtest.GrantAll, Credits: 512},
+	for _, c := range []struct {
+		name    string
+		dialect smb2msg.Dialect
+		cfg     smbtest.Config
+	}{
+		{"small reads and writes", smb2msg.SMB210, smbtest.Config{MaxRead: 16 << 10, MaxWrite: 16 << 10}},
+		{"small transactions", smb2msg.SMB202, smbtest.Config{MaxTransact: 4 << 10}},
+		{"small everything, one credit", smb2msg.SMB311, smbtest.Config{MaxRead: 8 << 10, MaxWrite: 8 << 10, MaxTransact: 4 << 10, Credits: 1}},
+		{"one credit", smb2msg.SMB202, smbtest.Config{Credits: 1}},
+		{"two credits", smb2msg.SMB210, smbtest.Config{Credits: 2}},
+		{"three credits, one a reply", smb2msg.SMB311, smbtest.Config{Credits: 3, Grant: smbtest.GrantOne}},
+		{"what was charged", smb2msg.SMB311, smbtest.Config{Grant: smbtest.GrantCharged}},
+		{"everything at once", smb2msg.SMB210, smbtest.Config{Grant: smbtest.GrantAll, Credits: 512}},
 	} {
-		for _, d := range []smb2msg.Dialect{smb2msg.SMB202, smb2msg.SMB210, smb2msg.SMB311} {
-			t.Run(fmt.Sprintf("%s/%v", name, d), func(t *testing.T) {
-				srv := smbtest.NewServer(cfg)
-				defer srv.Close()
-				remotetest.Run(t, func(t *testing.T) remotetest.Target {
-					client := Config{Dialects: []smb2msg.Dialect{d}}
-					return remotetest.Target{
-						Volume: dialTest(t, srv, client),
-						Second: dialTest(t, srv, client),
-						Caps:   remotetest.Caps{Symlinks: true, Links: true, DOS: true, FoldCase: true, Reserved: true, LoneSurrogates: true},
-					}
-				})
+		t.Run(c.name, func(t *testing.T) {
+			srv := smbtest.NewServer(c.cfg)
+			defer srv.Close()
+			remotetest.Run(t, func(t *testing.T) remotetest.Target {
+				client := Config{Dialects: []smb2msg.Dialect{c.dialect}}
+				return remotetest.Target{
+					Volume: dialTest(t, srv, client),
+					Second: dialTest(t, srv, client),
+					Caps:   remotetest.Caps{Symlinks: true, Links: true, DOS: true, FoldCase: true, Reserved: true, LoneSurrogates: true},
+				}
 			})
-		}
+		})
 	}
 }
 

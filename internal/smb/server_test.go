@@ -160,12 +160,12 @@ func TestServerEndsInMidRead(t *testing.T) {
 // TestFewCredits moves more than all the credits pay for, in requests as large as
 // the server takes, and several at a time.
 func TestFewCredits(t *testing.T) {
-	for _, credits := range []int{1, 2, 3, 5, 128} {
+	for _, credits := range []int{1, 3, 128} {
 		t.Run(fmt.Sprint(credits), func(t *testing.T) {
 			srv := sambatest.Start(t, sambatest.Config{Global: []string{fmt.Sprintf("smb2 max credits = %d", credits)}})
-			everyDialect(t, func(t *testing.T, cfg Config) {
-				v := mount(t, srv, cfg)
-				o := open(t, srv, v, "file "+v.s.Info().Dialect, 0)
+			for _, d := range []smb2msg.Dialect{smb2msg.SMB202, smb2msg.SMB311} {
+				v := mount(t, srv, Config{Dialects: []smb2msg.Dialect{d}})
+				o := open(t, srv, v, "file "+d.String(), 0)
 				const size, streams = 8 << 20, 4
 				want := noise(size * streams)
 				got := make([]byte, len(want))
@@ -194,7 +194,7 @@ func TestFewCredits(t *testing.T) {
 				if _, err := v.GetAttr(patient(t), remote.At{}); err != nil {
 					t.Errorf("GetAttr: %v", err)
 				}
-			})
+			}
 		})
 	}
 }
