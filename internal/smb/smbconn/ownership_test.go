@@ -98,3 +98,66 @@ func TestDeadConnectionLeavesNoBufferInUse(t *testing.T) {
 		}
 	})
 }
+
+// TestCancelledReadOnASocket is TestCancelledReadGivesItsBuffersBack for the way
+// that payloads take from a real socket.
+func TestCancelledReadOnASocket(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	p := &peer{t, server}
+	c := newConn(client, Config{})
+	if c.src.raw == nil && canReadv {
+		t.Fatal("payloads take a detour")
+	}
+	c.credits.balance = 100
+	c.largest.Store(1 << 20)
+	c.start()
+	defer c.Close()
+
+	// Where the reader is when the caller leaves, nobody knows: try many places.
+	for part := 0; part <= 65536; part += 1311 {
+		const size = 65536
+		buf := make([]byte, size)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Do(ctx, readCall(buf[:1000], buf[1000:50_000], buf[50_000:])) }()
+		reply := bytes.Join(data(p.expect(smb2msg.CommandRead), pattern(size, 1)), nil)
+		server.Write(binary.BigEndian.AppendUint32(nil, uint32(len(reply))))
+		server.Write(reply[:readHead+part])
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) || err == nil && part < size {
+			t.Fatalf("%d bytes sent: %v, want %v", part, err, context.Canceled)
+		} else if err == nil {
+			break // it was faster
+		}
+		canary := pattern(size, 99)
+		copy(buf, canary)
+		p.expect(smb2msg.CommandCancel)
+		server.Write(reply[readHead+part:])
+		// The next reply is behind all of it.
+		next := make([]byte, size)
+		go func() { done <- c.Do(t.Context(), readCall(next[:1], next[1:])) }()
+		p.send(data(p.expect(smb2msg.CommandRead), pattern(size, 2))...)
+		if err := <-done; err != nil {
+			t.Fatalf("%d bytes sent: the next read: %v", part, err)
+		}
+		if !bytes.Equal(buf, canary) {
+			t.Errorf("%d bytes sent: the buffer was written to after the read returned", part)
+		}
+		if !bytes.Equal(next, pattern(size, 2)) {
+			t.Errorf("%d bytes sent: the next reply is not what was sent", part)
+		}
+	}
+}
