@@ -112,7 +112,9 @@ func (s *source) readNow(fd uintptr) bool {
 		case err == syscall.EINTR:
 			continue
 		case err == syscall.EAGAIN:
-			s.wakeAt(int(fd), min(s.left, wakeMost))
+			if s.left >= wakeLeast {
+				s.wakeAt(int(fd), min(s.left, wakeMost))
+			}
 			return false
 		case err != nil:
 			n = 0
@@ -130,7 +132,7 @@ func (s *source) readNow(fd uintptr) bool {
 // wakeMost is how much of a payload may gather in the socket before it wakes the
 // reader: fewer wakes, each for more, cost less than many. A socket without room
 // for so much wakes it all the same.
-const wakeMost = 1 << 20
+const wakeLeast, wakeMost = 128 << 10, 1 << 20
 
 // wakeAt makes the socket wake its reader when n bytes are there.
 func (s *source) wakeAt(fd int, n int64) {
