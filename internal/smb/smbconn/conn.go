@@ -229,13 +229,18 @@ func (c *Conn) DoUpTo(ctx context.Context, call *Call, plan func(charge int)) er
 
 // exchange sends calls under MessageIds from first on, and waits.
 func (c *Conn) exchange(ctx context.Context, calls []*Call, first uint64) error {
-	if err := c.transmit(calls, first); err != nil {
+	switch err := c.transmit(ctx, calls, first); {
+	case err == errLeft:
+		c.abandon(ctx, calls, 0)
+		return ctx.Err()
+	case err != nil:
 		return err
 	}
 	for i, call := range calls {
 		left, err := call.wait(ctx)
 		if left {
 			c.abandon(ctx, calls, i)
+			c.Go(func() { c.cancel(call) })
 			return err
 		}
 		if err != nil {
@@ -250,20 +255,18 @@ func (c *Conn) exchange(ctx context.Context, calls []*Call, first uint64) error 
 	return nil
 }
 
-// abandon gives up on calls, of which the i-th is given up already and those
-// before it are answered.
+// abandon gives up on calls, of which those before the i-th are answered.
 func (c *Conn) abandon(ctx context.Context, calls []*Call, i int) {
 	for _, call := range calls[:i] {
 		if call.Late != nil {
 			c.Go(func() { call.Late(call) })
 		}
 	}
-	for _, call := range calls[i+1:] {
+	for _, call := range calls[i:] {
 		if left, _ := call.wait(ctx); !left && call.Late != nil { // ctx has ended: this does not block
 			c.Go(func() { call.Late(call) })
 		}
 	}
-	c.Go(func() { c.cancel(calls[i]) })
 }
 
 // Go runs f in a goroutine that Close waits for, unless the connection is dead.

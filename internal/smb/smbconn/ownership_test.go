@@ -8,6 +8,7 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pagewire/pagewire/internal/netsim"
 	"github.com/pagewire/pagewire/internal/smb/ntstatus"
@@ -159,5 +160,70 @@ func TestCancelledReadOnASocket(t *testing.T) {
 		if !bytes.Equal(next, pattern(size, 2)) {
 			t.Errorf("%d bytes sent: the next reply is not what was sent", part)
 		}
+	}
+}
+
+// TestCancelledReadBehindAStuckWrite gives up on a read that is not on the wire
+// yet, since somebody else's write is stuck there. It is sent all the same, for
+// the server waits for its MessageId, and then cancelled.
+func TestCancelledReadBehindAStuckWrite(t *testing.T) {
+	for _, seal := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			link := netsim.New(netsim.Config{})
+			c, p := connectOver(t, link, 64, Config{})
+			k := newKeys(t)
+			k.client.Seal = seal
+			c.Secure(k.client)
+			link.Stall(netsim.Up)
+			const size = 1 << 20
+			var writes []<-chan error
+			for range sealedAtOnce + 1 {
+				writes = append(writes, start(t.Context(), c, &Call{Command: smb2msg.CommandWrite, Body: &smb2msg.WriteRequest{Length: size},
+					Out: [][]byte{make([]byte, size)}, Charge: 1}))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			buf := make([]byte, 10)
+			begin := time.Now()
+			reading := start(ctx, c, readCall(buf))
+			cancel()
+			if err := <-reading; !errors.Is(err, context.Canceled) || time.Since(begin) > 0 {
+				t.Errorf("%v after %v, want %v at once", err, time.Since(begin), context.Canceled)
+			}
+			link.Resume(netsim.Up)
+			seen := map[smb2msg.Command]int{}
+			for range len(writes) + 2 {
+				h := k.open(t, p.frame())
+				h.Flags = 0
+				seen[h.Command]++
+				var reply []byte
+				switch h.Command {
+				case smb2msg.CommandWrite:
+					reply = message(h, ntstatus.Success, 1, &smb2msg.WriteResponse{Count: size})
+				case smb2msg.CommandRead:
+					reply = bytes.Join(data(h, pattern(10, 1)), nil)
+				case smb2msg.CommandCancel:
+					if seen[smb2msg.CommandRead] == 0 {
+						t.Error("cancelled before it was sent")
+					}
+					continue
+				}
+				if seal {
+					reply = k.seal(reply)
+				}
+				p.send(reply)
+			}
+			for _, w := range writes {
+				if err := <-w; err != nil {
+					t.Errorf("write: %v", err)
+				}
+			}
+			synctest.Wait()
+			if seen[smb2msg.CommandRead] != 1 || seen[smb2msg.CommandCancel] != 1 || !bytes.Equal(buf, make([]byte, 10)) {
+				t.Errorf("sent %v; buffer %x", seen, buf)
+			}
+			if err := c.Err(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

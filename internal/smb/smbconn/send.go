@@ -1,7 +1,9 @@
 package smbconn
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"time"
 
 	"github.com/pagewire/pagewire/internal/smb/smb2msg"
@@ -16,9 +18,13 @@ const (
 	flagsAt, nextCommandAt = 16, 20 // in a header
 )
 
+// errLeft says that the caller left before his turn to send came.
+var errLeft = errors.New("left before sending")
+
 // transmit encodes, protects and sends calls in one frame. Their credits are
 // taken: from here on only the connection's death keeps them from the wire.
-func (c *Conn) transmit(calls []*Call, first uint64) error {
+// When ctx ends before others are done sending, they go out later.
+func (c *Conn) transmit(ctx context.Context, calls []*Call, first uint64) error {
 	sec := c.security.Load()
 	seal := false
 	mid := first
@@ -49,11 +55,16 @@ func (c *Conn) transmit(calls []*Call, first uint64) error {
 	c.stats.sent(calls, len(c.calls))
 	c.mu.Unlock()
 
-	var err error
-	if seal {
-		err = c.writeSealed(sec, calls)
-	} else {
-		err = c.writePlain(calls)
+	left := ctx.Done()
+	for _, call := range calls {
+		if len(call.Out) > 0 {
+			left = nil // what is the caller's is sent before he has it back
+		}
+	}
+	err := c.write(left, sec, calls, seal)
+	if err == errLeft {
+		c.sendLater(sec, calls, seal)
+		return err
 	}
 	if err != nil {
 		c.fail(err)
@@ -63,6 +74,25 @@ func (c *Conn) transmit(calls []*Call, first uint64) error {
 		return c.Err()
 	}
 	return nil
+}
+
+// sendLater sends calls whose caller has left, and cancels the first of them.
+func (c *Conn) sendLater(sec *Security, calls []*Call, seal bool) {
+	c.Go(func() {
+		if err := c.write(nil, sec, calls, seal); err != nil {
+			c.fail(err)
+			return
+		}
+		c.cancel(calls[0])
+	})
+}
+
+// write sends calls when it is their turn, unless left is closed before.
+func (c *Conn) write(left <-chan struct{}, sec *Security, calls []*Call, seal bool) error {
+	if seal {
+		return c.writeSealed(left, sec, calls)
+	}
+	return c.writePlain(left, calls)
 }
 
 // encode builds the header and body of call in its frame, padded to 8 bytes if
@@ -105,8 +135,12 @@ func sign(s *smbcrypt.Signer, call *Call) {
 }
 
 // writePlain sends calls by one writev from where their bytes are.
-func (c *Conn) writePlain(calls []*Call) error {
-	c.send <- struct{}{}
+func (c *Conn) writePlain(left <-chan struct{}, calls []*Call) error {
+	select {
+	case c.send <- struct{}{}:
+	case <-left:
+		return errLeft
+	}
 	defer func() { <-c.send }()
 	c.bufs = append(c.bufs[:0], c.prefix[:])
 	for _, call := range calls {
@@ -123,12 +157,18 @@ func (c *Conn) writePlain(calls []*Call) error {
 
 // writeSealed copies calls into one of the connection's buffers, seals them
 // there and sends them. See [MS-SMB2] 3.1.4.3.
-func (c *Conn) writeSealed(sec *Security, calls []*Call) error {
+func (c *Conn) writeSealed(left <-chan struct{}, sec *Security, calls []*Call) error {
 	size := prefixSize + smbcrypt.TransformSize
 	for _, call := range calls {
 		size += len(call.frame) + int(call.out) + len(call.pad)
 	}
-	b := grow((<-c.sealBufs)[:0], size+smbcrypt.TagSize)[:prefixSize+smbcrypt.TransformSize]
+	var b []byte
+	select {
+	case b = <-c.sealBufs:
+	case <-left:
+		return errLeft
+	}
+	b = grow(b[:0], size+smbcrypt.TagSize)[:prefixSize+smbcrypt.TransformSize]
 	for _, call := range calls {
 		b = append(b, call.frame...)
 		for _, p := range call.Out {
@@ -138,14 +178,18 @@ func (c *Conn) writeSealed(sec *Security, calls []*Call) error {
 	}
 	binary.BigEndian.PutUint32(b, uint32(len(b)-prefixSize))
 	sec.Sealer.Seal(b[prefixSize:])
-	c.stats.sealed.Add(1)
 
-	c.send <- struct{}{}
+	defer func() { c.sealBufs <- b }()
+	select {
+	case c.send <- struct{}{}:
+	case <-left:
+		return errLeft
+	}
+	c.stats.sealed.Add(1)
 	begin := time.Now()
 	_, err := c.nc.Write(b)
 	c.wrote(begin)
 	<-c.send
-	c.sealBufs <- b
 	return err
 }
 
@@ -173,16 +217,10 @@ func (c *Conn) cancel(call *Call) {
 		h.AsyncID = id
 	}
 	m := &Call{frame: (&smb2msg.CancelRequest{}).Append(h.Append(nil)), sec: sec, Seal: call.Seal}
-	var err error
-	if one := []*Call{m}; m.sealed() {
-		err = c.writeSealed(sec, one)
-	} else {
-		if m.signed() {
-			sign(sec.Signer, m)
-		}
-		err = c.writePlain(one)
+	if !m.sealed() && m.signed() {
+		sign(sec.Signer, m)
 	}
-	if err != nil {
+	if err := c.write(nil, sec, []*Call{m}, m.sealed()); err != nil {
 		c.fail(err)
 	}
 }
