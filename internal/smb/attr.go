@@ -2,10 +2,12 @@ package smb
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pagewire/pagewire/internal/remote"
 	"github.com/pagewire/pagewire/internal/smb/fscc"
+	"github.com/pagewire/pagewire/internal/smb/ntstatus"
 	"github.com/pagewire/pagewire/internal/smb/smb2msg"
 	"github.com/pagewire/pagewire/internal/smb/smbconn"
 )
@@ -165,10 +167,10 @@ func (v *Volume) settleKind(ctx context.Context, path string, attr *remote.Attr,
 		}
 	case attr.Kind == remote.Regular && attr.Size == mfSize && v.s.cfg.MFSymlinks:
 		target, ok, err := v.mfRead(ctx, path)
-		if err != nil {
+		if err != nil && !errors.As(err, new(ntstatus.Status)) {
 			return err
 		}
-		if ok {
+		if ok { // what may not be read is a file
 			attr.Kind, attr.Size = remote.Symlink, int64(len(target))
 		}
 	}

@@ -8,8 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pagewire/pagewire/internal/netsim"
 	"github.com/pagewire/pagewire/internal/remote"
 	"github.com/pagewire/pagewire/internal/smb/ntstatus"
+	"github.com/pagewire/pagewire/internal/smb/smbconn"
 	"github.com/pagewire/pagewire/smbtest"
 )
 
@@ -82,6 +84,33 @@ func refuse(command string, status ntstatus.Status) func(smbtest.Request) smbtes
 		}
 		return smbtest.Fault{}
 	}
+}
+
+// TestCloseEndsInTime logs off from a server that takes nothing any more.
+func TestCloseEndsInTime(t *testing.T) {
+	inBubble(t, smbtest.Config{}, Config{}, func(t *testing.T, srv *smbtest.Server, v *Volume, c *counted) {
+		o, err := v.Open(t.Context(), remote.At{Name: "file"}, remote.How{Access: remote.ForWrite, Create: remote.New}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Link().Blackhole(netsim.Up)
+		writing := make(chan error)
+		go func() {
+			_, _, err := o.File.WriteAt(t.Context(), remote.Req{Open: o.Open}, remote.Write{Data: [][]byte{make([]byte, 4<<20)}})
+			writing <- err
+		}()
+		synctest.Wait() // the write fills the wire
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		check(t, "Open.Close", o.Open.Close(ctx), context.DeadlineExceeded)
+		check(t, "Volume.Close", v.Close(ctx), context.DeadlineExceeded)
+		check(t, "Session.Close", v.s.Close(ctx), context.DeadlineExceeded)
+		check(t, "WriteAt", <-writing, smbconn.ErrDisconnected)
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
 }
 
 // TestNoHandleIsLeft does what opens something, in ways that go wrong, and counts

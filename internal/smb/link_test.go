@@ -184,6 +184,13 @@ func TestLinksAsFilesOnARealServer(t *testing.T) {
 			t.Errorf("%s without mfsymlinks is kind %d", name, k)
 		}
 	}
+	// A file that may not be read may be a link, but nobody can tell.
+	if err := os.Chmod(filepath.Join(srv.Dir, "theirs"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if k, _ := kind(t, v, "theirs"); k != remote.Regular {
+		t.Errorf("a link that may not be read is kind %d", k)
+	}
 	if _, err := v.Make(t.Context(), at, remote.Make{Kind: remote.Symlink, Target: "x"}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("Make over a link: %v, want %v", err, fs.ErrExist)
 	}
