@@ -452,19 +452,32 @@ func TestServerThatTakesNothing(t *testing.T) {
 	})
 }
 
-// FuzzReader lets a hostile server say anything after the negotiation.
+// FuzzReader lets a hostile server say anything after the negotiation, sealed or
+// not.
 func FuzzReader(f *testing.F) {
 	h := smb2msg.Header{Command: smb2msg.CommandRead, MessageID: 1}
-	f.Add(bytes.Join(data(h, pattern(100, 1)), nil))
-	f.Add(message(h, ntstatus.EndOfFile, 1, &smb2msg.ErrorResponse{}))
-	h.Flags = smb2msg.FlagAsync
-	f.Add(message(h, ntstatus.Pending, 1, &smb2msg.ErrorResponse{}))
-	f.Fuzz(func(t *testing.T, b []byte) {
+	for _, seal := range []bool{false, true} {
+		if seal {
+			h.SessionID = sessionID
+		}
+		f.Add(bytes.Join(data(h, pattern(100, 1)), nil), seal)
+		f.Add(message(h, ntstatus.EndOfFile, 1, &smb2msg.ErrorResponse{}), seal)
+		pending := h
+		pending.Flags = smb2msg.FlagAsync
+		f.Add(message(pending, ntstatus.Pending, 1, &smb2msg.ErrorResponse{}), seal)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, seal bool) {
 		client, server := net.Pipe()
-		go io.Copy(io.Discard, server)
 		c := newConn(client, Config{})
 		c.Negotiated = Negotiated{Dialect: smb2msg.SMB210, MaxRead: 1 << 16, MaxWrite: 1 << 16, MaxTransact: 1 << 16}
+		c.largest.Store(1 << 16)
 		c.credits.next = 1
+		if seal {
+			k := newKeys(t)
+			k.client.Seal = true
+			c.Secure(k.client)
+			b = k.seal(b)
+		}
 		c.start()
 		defer c.Close()
 		defer server.Close()
@@ -474,6 +487,8 @@ func FuzzReader(f *testing.F) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- c.Do(ctx, call) }()
+		(&peer{t, server}).frame()
+		go io.Copy(io.Discard, server)
 		frame := append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 		server.Write(frame)
 		cancel()

@@ -1,8 +1,11 @@
 package smbconn
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"reflect"
 	"slices"
@@ -241,6 +244,32 @@ func TestReplyRightBehindTheNegotiation(t *testing.T) {
 		}
 		if !errors.Is(err, ErrProtocol) {
 			t.Errorf("%v, want %v", err, ErrProtocol)
+		}
+	})
+}
+
+// script is a connection to a server that has said everything before it is asked.
+type script struct {
+	net.Conn
+	io.Reader
+}
+
+func (s script) Read(p []byte) (int, error)  { return s.Reader.Read(p) }
+func (s script) Write(p []byte) (int, error) { return len(p), nil }
+
+// FuzzProbe takes any answer to the question what a server speaks.
+func FuzzProbe(f *testing.F) {
+	frame := func(b []byte) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...) }
+	smb1 := append([]byte("\xffSMB\x72"), make([]byte, 60)...)
+	smb1[32] = 17
+	f.Add(frame(smb1))
+	wildcard, newest := agreeing(smb2msg.Wildcard), agreeing(smb2msg.SMB311)
+	h := smb2msg.Header{Command: smb2msg.CommandNegotiate}
+	f.Add(slices.Concat(frame(message(h, 0, 1, &wildcard)), frame(message(h, 0, 1, &newest))))
+	f.Add(frame(message(h, ntstatus.NotSupported, 1, &smb2msg.ErrorResponse{})))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if got, err := probe(script{Reader: bytes.NewReader(b)}); err == nil && len(got) > 1 {
+			t.Errorf("%q", got)
 		}
 	})
 }
