@@ -331,6 +331,65 @@ func TestRepliesCutShort(t *testing.T) {
 	}
 }
 
+// TestFaultsOfTheWire lets a READ meet what can happen to a reply, in every dialect
+// and under every protection.
+func TestFaultsOfTheWire(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault smbtest.Fault
+		err   func(cfg Config) error
+	}{
+		"wrong signature": {smbtest.Fault{BadSignature: true}, func(cfg Config) error {
+			if cfg.Sign || cfg.Seal {
+				return smbconn.ErrSignature
+			}
+			return nil
+		}},
+		"a bit of the payload": {smbtest.Fault{Corrupt: -1}, func(cfg Config) error {
+			if cfg.Sign || cfg.Seal {
+				return smbconn.ErrSignature
+			}
+			return nil // nobody can know
+		}},
+		"a bit of the protocol's name": {smbtest.Fault{Corrupt: 2}, func(Config) error { return smbconn.ErrProtocol }},
+		"dropped":                      {smbtest.Fault{Drop: true}, func(Config) error { return smbconn.ErrTimeout }},
+		"refused":                      {smbtest.Fault{Status: ntstatus.FileLockConflict}, func(Config) error { return ntstatus.FileLockConflict }},
+		"slow":                         {smbtest.Fault{Delay: 10 * time.Minute, Interim: true}, func(Config) error { return nil }},
+		"twice":                        {smbtest.Fault{Duplicate: true}, func(Config) error { return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachProtection(t, func(t *testing.T, cfg Config, _ Info) {
+				want := c.err(cfg)
+				inBubble(t, smbtest.Config{}, cfg, func(t *testing.T, srv *smbtest.Server, v *Volume, n *counted) {
+					if err := srv.WriteFile("file", noise(1000)); err != nil {
+						t.Fatal(err)
+					}
+					o, err := v.Open(t.Context(), remote.At{Name: "file"}, remote.How{Access: remote.ForRead}, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					n.fault = func(r smbtest.Request) smbtest.Fault {
+						if r.Command == "READ" {
+							return c.fault
+						}
+						return smbtest.Fault{}
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					got, _, err := o.File.ReadAt(ctx, remote.Req{Open: o.Open}, [][]byte{make([]byte, 1000)})
+					if !errors.Is(err, want) || err == nil && got != 1000 || err != nil && got != 0 {
+						t.Errorf("%d bytes, %v; want %v", got, err, want)
+					}
+					if c.fault.Duplicate { // the second one is nobody's
+						synctest.Wait()
+						_, err = v.GetAttr(ctx, remote.At{})
+						check(t, "GetAttr", err, smbconn.ErrProtocol)
+					}
+				})
+			})
+		})
+	}
+}
+
 // TestConnectionCutAnywhere ends the connection at every byte of the replies.
 func TestConnectionCutAnywhere(t *testing.T) {
 	for n := 1; n < 120; n += 7 {

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -47,7 +48,8 @@ type Config struct {
 	ServerName string // for the NETNAME context
 	MaxCredits int    // to ask for; 0: 4096
 	// Timeout is how long the server may keep calls waiting without a sign of
-	// life; halfway it is asked for one. 0: a minute.
+	// life; halfway it is asked for one. One that gives some may keep a call that
+	// it does not say is pending for twice as long. 0: a minute.
 	Timeout time.Duration
 	Logger  *slog.Logger // nil: discard
 	// Redial opens a second connection after a failed negotiation, only to
@@ -79,6 +81,8 @@ type Conn struct {
 	opened   []byte         // the sealed frame being read
 	started  time.Time      // when the connection began; the clock's zero
 	heard    atomic.Int64   // when the last bytes arrived, in ns since started
+	echoed   atomic.Int64   // when the last answered ECHO was sent
+	inFrame  atomic.Bool    // a frame is not yet whole
 	largest  atomic.Int64   // payload of a reply; 0 before the negotiation
 	stats    counters       //
 	done     chan struct{}  // closed when the connection is dead
@@ -287,40 +291,61 @@ func (c *Conn) Credits() int {
 // alive notes a sign of life.
 func (c *Conn) alive() { c.heard.Store(int64(time.Since(c.started))) }
 
-// watch ends a connection whose server stopped answering.
+// watch ends a connection whose server stopped answering: it is silent although
+// calls wait or a frame is not whole, or it answers whether it lives but has lost
+// a call. A call that it says is pending may take as long as it likes.
 func (c *Conn) watch() {
-	tick := time.NewTicker(max(c.cfg.Timeout/8, time.Millisecond))
+	timeout := c.cfg.Timeout
+	tick := time.NewTicker(max(timeout/8, time.Millisecond))
 	defer tick.Stop()
-	asked := time.Duration(-1) // when this silence was questioned
+	asked := time.Duration(-1) // when it was last asked for a sign of life
 	for {
 		select {
 		case <-c.done:
 			return
 		case <-tick.C:
 		}
-		c.mu.Lock()
-		waiting := len(c.calls) > 0
-		c.mu.Unlock()
+		waiting, oldest := c.unanswered()
 		now, heard := time.Since(c.started), time.Duration(c.heard.Load())
-		switch {
-		case !waiting:
+		if !waiting {
 			c.heard.CompareAndSwap(int64(heard), int64(now))
-		case now-heard >= c.cfg.Timeout:
+			continue
+		}
+		silence, age := now-heard, now-oldest
+		switch {
+		case silence >= timeout, age >= 2*timeout && time.Duration(c.echoed.Load()) >= oldest+timeout:
 			c.fail(ErrTimeout)
 			return
-		case now-heard < c.cfg.Timeout/8:
-		case now-heard < c.cfg.Timeout/2:
-			c.src.relax()
-		case asked <= heard && c.largest.Load() > 0:
+		case c.largest.Load() == 0: // there is no dialect to ask in
+		case silence >= timeout/2 && asked <= heard, age >= timeout && asked < oldest+timeout:
 			asked = now
 			c.Go(c.echo)
+		case silence >= timeout/8:
+			c.src.relax()
 		}
 	}
+}
+
+// unanswered says whether the server owes anything, and when the oldest call was
+// sent, on the connection's clock, of which it has not said that it is pending.
+func (c *Conn) unanswered() (waiting bool, oldest time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	oldest = math.MaxInt64
+	for _, call := range c.calls {
+		if call.asyncID.Load() == 0 {
+			oldest = min(oldest, call.Sent.Sub(c.started))
+		}
+	}
+	return len(c.calls) > 0 || c.inFrame.Load(), oldest
 }
 
 // echo asks the server for a sign of life.
 func (c *Conn) echo() {
 	ctx, stop := context.WithTimeout(context.Background(), c.cfg.Timeout)
 	defer stop()
-	_ = c.Do(ctx, &Call{Command: smb2msg.CommandEcho, Body: &smb2msg.EchoRequest{}})
+	call := &Call{Command: smb2msg.CommandEcho, Body: &smb2msg.EchoRequest{}}
+	if c.Do(ctx, call) == nil {
+		c.echoed.Store(int64(call.Sent.Sub(c.started)))
+	}
 }

@@ -427,6 +427,101 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
+// TestServerThatStopsInMidReply is silent when no other call waits.
+func TestServerThatStopsInMidReply(t *testing.T) {
+	for _, part := range []int{readHead, readHead + 5000} {
+		synctest.Test(t, func(t *testing.T) {
+			c, p := connect(t, 8, Config{Timeout: 40 * time.Second})
+			begin := time.Now()
+			done := start(t.Context(), c, readCall(make([]byte, 10_000)))
+			reply := bytes.Join(data(p.expect(smb2msg.CommandRead), pattern(10_000, 1)), nil)
+			p.nc.Write(binary.BigEndian.AppendUint32(nil, uint32(len(reply))))
+			p.nc.Write(reply[:part])
+			select {
+			case err := <-done:
+				if waited := time.Since(begin); !errors.Is(err, ErrTimeout) || waited < 40*time.Second || waited > 60*time.Second {
+					t.Errorf("%v after %v, want %v after 40 s", err, waited, ErrTimeout)
+				}
+			case <-time.After(time.Hour):
+				t.Error("the call hangs")
+			}
+		})
+	}
+}
+
+// TestReplyThatNeverComes is about a server that lives, for it answers whether it
+// does, but has lost a request. One that is pending may take as long as it likes.
+func TestReplyThatNeverComes(t *testing.T) {
+	for _, pending := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, p := connect(t, 8, Config{Timeout: 40 * time.Second})
+			begin := time.Now()
+			done := start(t.Context(), c, readCall(make([]byte, 10)))
+			read := p.expect(smb2msg.CommandRead)
+			if pending {
+				interim := read
+				interim.Flags, interim.AsyncID = smb2msg.FlagAsync, 4711
+				p.reply(interim, ntstatus.Pending, 1, &smb2msg.ErrorResponse{})
+			}
+			go func() {
+				for {
+					var prefix [4]byte
+					if _, err := io.ReadFull(p.nc, prefix[:]); err != nil {
+						return
+					}
+					b := make([]byte, binary.BigEndian.Uint32(prefix[:]))
+					io.ReadFull(p.nc, b)
+					p.reply(header(t, b), ntstatus.Success, 1, &smb2msg.EchoResponse{})
+				}
+			}()
+			select {
+			case err := <-done:
+				if waited := time.Since(begin); pending || !errors.Is(err, ErrTimeout) || waited < 80*time.Second || waited > 120*time.Second {
+					t.Errorf("%v after %v, want %v after 80 s", err, waited, ErrTimeout)
+				}
+			case <-time.After(time.Hour):
+				if !pending {
+					t.Error("the call hangs")
+				}
+			}
+		})
+	}
+}
+
+// TestQueueOfReplies is about a server whose replies wait for a slow link, for
+// longer than a reply may be lost.
+func TestQueueOfReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := netsim.New(netsim.Config{Down: 1_000_000})
+		c, p := connectOver(t, link, 500, Config{Timeout: 4 * time.Second})
+		var calls []<-chan error
+		var heads []smb2msg.Header
+		for range 20 { // eight seconds each
+			calls = append(calls, start(t.Context(), c, readCall(make([]byte, 1<<20))))
+			heads = append(heads, p.expect(smb2msg.CommandRead))
+		}
+		go func() {
+			for _, h := range heads {
+				p.send(data(h, make([]byte, 1<<20))...)
+			}
+			for {
+				var prefix [4]byte
+				if _, err := io.ReadFull(p.nc, prefix[:]); err != nil {
+					return
+				}
+				b := make([]byte, binary.BigEndian.Uint32(prefix[:]))
+				io.ReadFull(p.nc, b)
+				p.reply(header(t, b), ntstatus.Success, 1, &smb2msg.EchoResponse{})
+			}
+		}()
+		for i, done := range calls {
+			if err := <-done; err != nil {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+	})
+}
+
 func TestServerThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := netsim.New(netsim.Config{})

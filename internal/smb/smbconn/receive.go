@@ -46,6 +46,8 @@ func (c *Conn) readFrame() error {
 	if err := c.src.full(prefix); err != nil {
 		return err
 	}
+	c.inFrame.Store(true)
+	defer c.inFrame.Store(false)
 	size := int64(binary.BigEndian.Uint32(prefix))
 	if size < smb2msg.HeaderSize || size > c.maxReply() {
 		return malformed("frame of %d bytes", size)
@@ -366,7 +368,11 @@ func (c *Conn) unasked(h smb2msg.Header, b []byte) error {
 // lose ends a call that was taken off the map but can't be completed, since
 // the connection is about to end with err.
 func (c *Conn) lose(call *Call, err error) error {
-	call.finish(fmt.Errorf("%w: %w", ErrDisconnected, err))
+	reason := c.Err() // reading fails since somebody else has ended it
+	if reason == nil {
+		reason = fmt.Errorf("%w: %w", ErrDisconnected, err)
+	}
+	call.finish(reason)
 	return err
 }
 
