@@ -8,6 +8,7 @@
 package flow
 
 import (
+	"cmp"
 	"math"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ type Sample struct {
 type Limits struct {
 	MaxSize     int // bytes in one request
 	MaxInFlight int // bytes in flight, by credits, slots or memory
+	FastSize    int // bytes in one request on a path as fast as memory; 0: 2 MiB
 }
 
 // Window is Requests requests of Size bytes each.
@@ -240,7 +242,7 @@ func (e *Estimator) Window(l Limits) Window {
 		size = min(max(nearestPower(rate*requestTime), minSize), usualSize)
 		e.why = Path
 		if rate > fastRate {
-			size, spare = fastSize, fastRequests
+			size, spare = cmp.Or(l.FastSize, fastSize), fastRequests
 		}
 	}
 	switch {

@@ -154,10 +154,11 @@ type sessionFlow struct{ s *Session }
 func (f sessionFlow) Window(d remote.Direction) remote.Window {
 	s := f.s
 	limits, e := s.limits(), s.read
-	size := limits.Read
+	l := flow.Limits{MaxSize: limits.Read, MaxInFlight: s.conn.Credits() * smbconn.CreditUnit}
 	if d == remote.Writing {
-		size, e = limits.Write, s.write
+		l.MaxSize, e = limits.Write, s.write
+		l.FastSize = 4 << 20 // servers take few large writes with less ado
 	}
-	w := e.Window(flow.Limits{MaxSize: size, MaxInFlight: s.conn.Credits() * smbconn.CreditUnit})
+	w := e.Window(l)
 	return remote.Window{Requests: w.Requests, Size: w.Size}
 }
