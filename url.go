@@ -56,15 +56,18 @@ func ParseSource(s string) (Source, error) {
 	return src, nil
 }
 
-// withoutUser cuts from a URL whatever may be a password, even if the URL is too
-// broken to say where that ends.
+// withoutUser cuts from s whatever may be a password, even if s is too broken to
+// say where that ends, or a URL without its scheme.
 func withoutUser(s string) string {
-	scheme, rest, ok := strings.Cut(s, "://")
-	at := strings.LastIndexByte(rest, '@')
-	if !ok || at < 0 {
+	at := strings.LastIndexByte(s, '@')
+	if at < 0 || !strings.Contains(s[:at], ":") {
 		return s
 	}
-	return scheme + "://…" + rest[at:]
+	if scheme, rest, ok := strings.Cut(s, "://"); ok && len(scheme) < at {
+		return scheme + "://…" + rest[at-len(scheme)-len("://"):]
+	}
+	slashes := len(s) - len(strings.TrimLeft(s, `/\`))
+	return s[:slashes] + "…" + s[at:]
 }
 
 func parseUNC(s, separator string) (src Source, reason string) {
@@ -111,6 +114,9 @@ func parseURL(s string) (src Source, reason string) {
 
 // splitHostPort takes apart host, host:port, [IPv6], [IPv6]:port and IPv6.
 func splitHostPort(server string) (host string, port int, reason string) {
+	if strings.Contains(server, "@") { // and perhaps a password
+		return "", 0, "a user stands in smb://user@host/share only"
+	}
 	host = server
 	if strings.HasPrefix(server, "[") && strings.HasSuffix(server, "]") {
 		host = server[1 : len(server)-1]
@@ -124,7 +130,7 @@ func splitHostPort(server string) (host string, port int, reason string) {
 	if host == "" {
 		return "", 0, "no host"
 	}
-	if strings.ContainsAny(host, "@[]\\/\"' \t\r\n\x00") {
+	if strings.ContainsAny(host, "[]\\/\"' \t\r\n\x00") {
 		return "", 0, "host " + strconv.Quote(host) + " is no name or address"
 	}
 	return host, port, ""

@@ -61,7 +61,7 @@ func TestParseSourceErrors(t *testing.T) {
 		"//":                       "no host",
 		"///media":                 "no host",
 		"//na s/media":             `host "na s" is no name`,
-		"//alice@nas/media":        "is no name",
+		"//alice@nas/media":        "a user stands in smb://user@host/share only",
 		"//nas:0/media":            `port "0" is not between 1 and 65535`,
 		"//nas:99999/media":        "is not between",
 		"//nas/media/../x":         ".. in a path",
@@ -124,6 +124,11 @@ func TestSourceHidesPassword(t *testing.T) {
 		"smb://alice:a@" + secret + "@nas:x/media",
 		"nfs://alice:" + secret + "@nas/media",
 		"smb://alice:" + secret + "@nas/media/..",
+		"//alice:" + secret + "@nas/media",
+		"//alice:12/" + secret + "@nas/media/..",
+		`\\alice:` + secret + `@nas\media`,
+		"smb:/alice:" + secret + "@nas/media",
+		"alice:" + secret + "@nas:/media",
 	} {
 		_, err := ParseSource(broken)
 		if err == nil {

@@ -55,15 +55,12 @@ func parseRemote(verb, arg string) (place, error) {
 // redacted is arg as it may be shown.
 func redacted(arg string) string {
 	p, err := parsePlace(arg)
-	if err == nil {
+	var source *pagewire.SourceError
+	switch {
+	case err == nil:
 		return printable(p.name)
-	}
-	// What could not be parsed may have its password anywhere before the last @.
-	if scheme, rest, ok := strings.Cut(arg, "://"); ok {
-		if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-			rest = rest[i+1:]
-		}
-		return printable(scheme + "://" + rest)
+	case errors.As(err, &source):
+		return printable(source.Source)
 	}
 	return printable(arg)
 }

@@ -63,6 +63,8 @@ func TestRedacted(t *testing.T) {
 		"smb://alice:se%zzcret@nas/media",
 		"smb://alice:s/e@secret@nas/media",
 		"nfs://alice:secret@nas/media",
+		"//alice:secret@nas/media",
+		"alice:secret@nas:/media",
 	} {
 		if got := redacted(arg); strings.Contains(got, "secret") || strings.Contains(got, "cret") || !strings.Contains(got, "nas") {
 			t.Errorf("redacted(%q) = %q, want the host and no password", arg, got)
