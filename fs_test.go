@@ -216,6 +216,61 @@ func symlinks(t *testing.T, fsys *FS) {
 	}
 }
 
+// endless is a volume whose files go on where their server says they end.
+type endless struct{ remote.Volume }
+
+type endlessFile struct{ remote.File }
+
+func (v endless) Open(ctx context.Context, at remote.At, how remote.How, events remote.Events) (remote.Opened, error) {
+	o, err := v.Volume.Open(ctx, at, how, events)
+	o.File = endlessFile{o.File}
+	return o, err
+}
+
+func (f endlessFile) ReadAt(_ context.Context, req remote.Req, into [][]byte) (n int, eof bool, err error) {
+	if req.Off > 64<<20 {
+		return 0, false, errors.New("nobody stops")
+	}
+	for _, p := range into {
+		n += len(p)
+	}
+	return n, false, nil
+}
+
+func TestReadFileIsBounded(t *testing.T) {
+	fake, fsys := newFake(t, remotetest.Config{})
+	fake.Put("a", make([]byte, 200_000))
+	fsys.share.vol = endless{fake}
+	data, err := fsys.ReadFile("a")
+	if !errors.Is(err, errEndless) || len(data) > 200_000 {
+		t.Errorf("ReadFile of a file that never ends: %d bytes, %v; want no more than it is said to have, and %v", len(data), err, errEndless)
+	}
+}
+
+func TestReadFileThatGrows(t *testing.T) {
+	grown := randomBytes(900_000)
+	var put func(string, []byte)
+	fake, fsys := newFake(t, remotetest.Config{Hook: func(_ context.Context, op remotetest.Op) error {
+		if op.Call == "ReadAt" && op.Off == 0 {
+			put("a", grown)
+		}
+		return nil
+	}})
+	put = fake.Put
+	for _, limit := range []int{1_000_000, 900_000} {
+		fake.Put("a", make([]byte, 200_000))
+		if data, err := fsys.ReadSmallFile(t.Context(), "a", limit); err != nil || !bytes.Equal(data, grown) {
+			t.Errorf("up to %d of a file that grows: %d bytes, %v; want %d", limit, len(data), err, len(grown))
+		}
+	}
+	for _, limit := range []int{0, 199_999, 200_000, 899_999} {
+		fake.Put("a", make([]byte, 200_000))
+		if data, err := fsys.ReadSmallFile(t.Context(), "a", limit); !errors.Is(err, syscall.EFBIG) || len(data) > limit {
+			t.Errorf("up to %d of a file that grows: %d bytes, %v; want %v", limit, len(data), err, syscall.EFBIG)
+		}
+	}
+}
+
 func TestChanges(t *testing.T) {
 	fake, fsys := newFake(t, remotetest.Config{PageSize: 7})
 	ctx := t.Context()

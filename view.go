@@ -2,7 +2,9 @@ package pagewire
 
 import (
 	"context"
+	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -117,15 +119,24 @@ func (v view) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 
 func (v view) ReadFile(name string) ([]byte, error) {
-	f := v.fs
+	return v.fs.readFile(v.ctx, name, math.MaxInt64)
+}
+
+// ReadSmallFile is ReadFile for a file of which no more than limit bytes are
+// wanted: a larger one is an error that is syscall.EFBIG.
+func (f *FS) ReadSmallFile(ctx context.Context, name string, limit int) ([]byte, error) {
+	return f.readFile(ctx, name, int64(limit))
+}
+
+func (f *FS) readFile(ctx context.Context, name string, limit int64) ([]byte, error) {
 	if f.share.options.MFSymlinks { // which a server takes for files
-		return f.readLarge(v.ctx, name)
+		return f.readLarge(ctx, name, limit)
 	}
 	b := f.share.buffers.fit(nil, claimUnit)
 	defer f.share.buffers.put(b)
 	n, whole := 0, false
-	err := f.follow(v.ctx, name, true, func(at remote.At) error {
-		m, attr, err := f.share.vol.ReadFile(v.ctx, at, b.b)
+	err := f.follow(ctx, name, true, func(at remote.At) error {
+		m, attr, err := f.share.vol.ReadFile(ctx, at, b.b)
 		switch {
 		case err != nil:
 			return err
@@ -136,27 +147,35 @@ func (v view) ReadFile(name string) ([]byte, error) {
 		}
 		f.share.traffic[remote.Reading].add(m)
 		n, whole = m, int64(m) >= attr.Size
+		if max(int64(m), attr.Size) > limit {
+			return syscall.EFBIG
+		}
 		return nil
 	})
 	if err != nil {
-		return nil, pathError("read", name, v.ctx, err)
+		return nil, pathError("read", name, ctx, err)
 	}
 	if whole {
 		return slices.Clone(b.b[:n]), nil
 	}
-	return f.readLarge(v.ctx, name)
+	return f.readLarge(ctx, name, limit)
 }
 
 // readLarge reads a file from the start, since it may be another one by now.
-func (f *FS) readLarge(ctx context.Context, name string) ([]byte, error) {
+func (f *FS) readLarge(ctx context.Context, name string, limit int64) ([]byte, error) {
 	file, err := f.open(ctx, ctx, name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	attr, _ := file.known()
-	data := sink{b: make([]byte, 0, min(attr.Size, maxHint))}
-	_, err = file.WriteTo(&data)
+	data := sink{ctx: ctx, file: file, limit: limit, size: attr.Size, b: make([]byte, 0, max(min(attr.Size, limit, maxHint), 0))}
+	if err := data.fit(0); err != nil {
+		return nil, pathError("read", name, ctx, err)
+	}
+	if _, err = file.WriteTo(&data); data.err != nil {
+		err = pathError("read", name, ctx, data.err)
+	}
 	return data.b, err
 }
 
@@ -164,11 +183,43 @@ func (f *FS) readLarge(ctx context.Context, name string) ([]byte, error) {
 // large, before it has seen the bytes.
 const maxHint = 16 << 20
 
-type sink struct{ b []byte }
+// sink takes the bytes of a file, and no more of them than its server says there
+// are: one that sends for ever must not fill the memory.
+type sink struct {
+	ctx         context.Context
+	file        *File
+	size, limit int64
+	b           []byte
+	err         error // of Write
+}
+
+var errEndless = errors.New("the file goes on after what its server says is the end")
 
 func (s *sink) Write(p []byte) (int, error) {
+	if s.err = s.fit(len(p)); s.err != nil {
+		return 0, s.err
+	}
 	s.b = append(s.b, p...)
 	return len(p), nil
+}
+
+// fit reports whether n more bytes may come.
+func (s *sink) fit(n int) error {
+	want := int64(len(s.b)) + int64(n)
+	if want > s.size { // has it grown?
+		attr, err := s.file.refresh(s.ctx)
+		if err != nil {
+			return err
+		}
+		s.size = attr.Size
+	}
+	switch {
+	case max(want, s.size) > s.limit:
+		return syscall.EFBIG
+	case want > s.size:
+		return errEndless
+	}
+	return nil
 }
 
 func (v view) ReadLink(name string) (target string, err error) {
