@@ -237,7 +237,7 @@ func (c *copier) operand(ctx context.Context, from place, to target) (f folder, 
 // enqueue hands j to those who copy files of its size, unless it is to stay
 // because old, what is there, is as new.
 func (c *copier) enqueue(ctx context.Context, j job, old fs.FileInfo) {
-	if c.update && old != nil && !j.info.ModTime().After(old.ModTime()) {
+	if c.update && old != nil && !kept(j.info.ModTime()).After(kept(old.ModTime())) {
 		return
 	}
 	size := j.info.Size()
@@ -262,6 +262,9 @@ func (c *copier) enqueue(ctx context.Context, j job, old fs.FileInfo) {
 	case <-ctx.Done():
 	}
 }
+
+// kept is what a server keeps of a time. See [MS-DTYP] 2.3.3.
+func kept(t time.Time) time.Time { return t.Truncate(100 * time.Nanosecond) }
 
 // walk copies folders, those in them, and enqueues their files. Those found last
 // go first, which keeps few of them waiting.

@@ -15,7 +15,7 @@ import (
 // smallFile is how large a file from src may be to travel in one request, and so
 // in one round trip, by readFile and writeFile: what one credit pays for to read,
 // any server's largest request to write.
-func smallFile(src tree) int64 {
+func smallFile(src tree) int {
 	if _, ok := src.(remoteTree); ok {
 		return 64 << 10
 	}
@@ -33,8 +33,11 @@ func (c *copier) job(ctx context.Context, j job) {
 		t := c.meter.begin(j.to, 0, 0, nothing)
 		err = c.symlink(ctx, j)
 		c.meter.end(t, 0, err)
-	case j.info.Mode().IsRegular() && j.info.Size() <= smallFile(j.src):
+	case j.info.Mode().IsRegular() && j.info.Size() <= int64(smallFile(j.src)):
 		err = c.small(ctx, j)
+		if errors.Is(err, errGrown) {
+			err = c.stream(ctx, j)
+		}
 	default:
 		err = c.stream(ctx, j)
 	}
@@ -90,10 +93,16 @@ func (c *copier) symlink(ctx context.Context, j job) error {
 	return ofTarget(err)
 }
 
+// errGrown means that a file is small no more.
+var errGrown = errors.New("the file has grown")
+
 // small copies a file in one round trip to each server.
 func (c *copier) small(ctx context.Context, j job) error {
 	t := c.meter.begin(j.to, j.info.Size(), 0, nothing)
-	data, err := j.src.readFile(ctx, j.from)
+	data, err := j.src.readFile(ctx, j.from, smallFile(j.src))
+	if errors.Is(err, syscall.EFBIG) {
+		err = errGrown
+	}
 	if err == nil {
 		err = ofTarget(j.dst.writeFile(ctx, j.to, data))
 	}

@@ -208,6 +208,75 @@ func TestCpUpdate(t *testing.T) {
 	checkLocal(t, filepath.Join(dir, "d/b"), "keep")
 }
 
+// TestCpUpdateComparesWhatServersKeep copies a file whose time is finer than a
+// server's.
+func TestCpUpdateComparesWhatServersKeep(t *testing.T) {
+	s := newServer(t, smbtest.Config{})
+	dir := t.TempDir()
+	writeLocal(t, dir, map[string]string{"d/a": "a"})
+	at := time.Date(2020, 2, 3, 4, 5, 6, 123456789, time.UTC)
+	if err := os.Chtimes(filepath.Join(dir, "d/a"), at, at); err != nil {
+		t.Fatal(err)
+	}
+	pw(t, 0, "cp", "-rpu", filepath.Join(dir, "d"), s.URL)
+	wantPart(t, "once more", pw(t, 0, "cp", "-rpu", filepath.Join(dir, "d"), s.URL).stderr, "0 files, ")
+}
+
+// TestCpFileGrows copies files that turn out to be larger than they were listed.
+func TestCpFileGrows(t *testing.T) {
+	s := newServer(t, smbtest.Config{})
+	large := pattern(3 << 20)
+	for _, flags := range [][]string{nil, {"--verify"}} {
+		write(t, s, map[string]string{"d/a": "small"})
+		s.SetFaults(func(r smbtest.Request) smbtest.Fault {
+			if r.Command == "READ" {
+				s.WriteFile("d/a", []byte(large))
+			}
+			return smbtest.Fault{}
+		})
+		dir := t.TempDir()
+		got := pw(t, 0, append(append([]string{"cp", "-r"}, flags...), s.URL+"/d", dir)...)
+		s.SetFaults(nil)
+		checkLocal(t, filepath.Join(dir, "d/a"), large)
+		wantPart(t, "summary", got.stderr, "1 file, 3.0 MiB in ")
+	}
+
+	dir := t.TempDir()
+	writeLocal(t, dir, map[string]string{"a": large})
+	local, err := openLocalTree(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.root.Close()
+	for limit, want := range map[int]error{3<<20 - 1: syscall.EFBIG, 3 << 20: nil, 4 << 20: nil} {
+		if data, err := local.readFile(t.Context(), "a", limit); !errors.Is(err, want) || err == nil && string(data) != large {
+			t.Errorf("up to %d of %d bytes: %d, %v; want %v", limit, len(large), len(data), err, want)
+		}
+	}
+}
+
+// TestCpWritesThroughNoLinkOnAServer copies files whose partials have names that
+// are links.
+func TestCpWritesThroughNoLinkOnAServer(t *testing.T) {
+	s := newServer(t, smbtest.Config{})
+	dir := t.TempDir()
+	files := map[string]string{"d/small": "small", "d/large": pattern(2 << 20), "d/victim": "untouched"}
+	writeLocal(t, dir, files)
+	for _, name := range []string{"small", "large"} {
+		if err := os.Symlink("victim", filepath.Join(dir, "d", name+partialSuffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pw(t, 0, "cp", "-r", filepath.Join(dir, "d"), s.URL)
+	pw(t, 0, "cp", filepath.Join(dir, "d/small"), filepath.Join(dir, "d/large"), s.URL+"/d")
+	for name, text := range files {
+		checkRemote(t, s, name, text)
+	}
+	for _, name := range []string{"small", "large"} {
+		wantPart(t, name, pw(t, 0, "ls", "-l", s.URL+"/d/"+name).stdout, "-rw")
+	}
+}
+
 func TestCpSymlinks(t *testing.T) {
 	s := newServer(t, smbtest.Config{})
 	dir := t.TempDir()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"syscall"
 	"time"
 )
 
@@ -20,6 +21,8 @@ const (
 	stateSuffix   = ".partial.state"
 	// saveEvery is how often the state of a copy under way is written.
 	saveEvery = 5 * time.Second
+	// maxState is more than any state has.
+	maxState = 64 << 10
 )
 
 // partialState is what NAME.partial.state holds.
@@ -50,9 +53,12 @@ func newState(j job) partialState {
 // findPartial returns how much of j is there from an earlier run, and whether
 // there is a state, which has to go in the end.
 func findPartial(ctx context.Context, j job) (have int64, stated bool, err error) {
-	text, err := j.dst.readFile(ctx, j.to+stateSuffix)
+	text, err := j.dst.readFile(ctx, j.to+stateSuffix, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, false, nil
+	}
+	if errors.Is(err, syscall.EFBIG) {
+		return 0, true, nil // not ours
 	}
 	if err != nil {
 		return 0, false, err

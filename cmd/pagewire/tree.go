@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pagewire/pagewire"
@@ -19,7 +21,8 @@ import (
 type tree interface {
 	lstat(ctx context.Context, name string) (fs.FileInfo, error)
 	entries(ctx context.Context, dir string) iter.Seq2[fs.DirEntry, error]
-	readFile(ctx context.Context, name string) ([]byte, error)
+	// readFile is for small files. A larger one than limit is a syscall.EFBIG.
+	readFile(ctx context.Context, name string, limit int) ([]byte, error)
 	readLink(ctx context.Context, name string) (string, error)
 	open(ctx context.Context, name string) (stream, error)
 
@@ -63,8 +66,8 @@ func (t remoteTree) entries(ctx context.Context, dir string) iter.Seq2[fs.DirEnt
 	return t.fs.Entries(ctx, dir)
 }
 
-func (t remoteTree) readFile(ctx context.Context, name string) ([]byte, error) {
-	return fs.ReadFile(t.fs.WithContext(ctx), name)
+func (t remoteTree) readFile(ctx context.Context, name string, limit int) ([]byte, error) {
+	return t.fs.ReadSmallFile(ctx, name, limit)
 }
 
 func (t remoteTree) readLink(ctx context.Context, name string) (string, error) {
@@ -75,8 +78,17 @@ func (t remoteTree) open(ctx context.Context, name string) (stream, error) {
 	return nilIfFailed(openRemote(ctx, t.fs, name))
 }
 
+// create never writes through a symbolic link, which an earlier copy may have
+// brought there.
 func (t remoteTree) create(ctx context.Context, name string) (stream, error) {
-	return nilIfFailed(t.fs.OpenFile(ctx, name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666))
+	const flag = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	f, err := t.fs.OpenFile(ctx, name, flag, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		if err = t.fs.Remove(ctx, name); err == nil {
+			f, err = t.fs.OpenFile(ctx, name, flag, 0o666)
+		}
+	}
+	return nilIfFailed(f, err)
 }
 
 func (t remoteTree) openOld(ctx context.Context, name string) (stream, error) {
@@ -90,7 +102,12 @@ func (t remoteTree) writeFile(ctx context.Context, name string, data []byte) err
 	}
 	// What is there stays until it can be replaced as a whole.
 	temporary := name + partialSuffix
-	if err = t.fs.WriteFile(ctx, temporary, data, 0o666); err == nil {
+	if err = t.fs.WriteNewFile(ctx, temporary, data, 0o666); errors.Is(err, fs.ErrExist) {
+		if err = t.fs.Remove(ctx, temporary); err == nil {
+			err = t.fs.WriteNewFile(ctx, temporary, data, 0o666)
+		}
+	}
+	if err == nil {
 		err = t.fs.Rename(ctx, temporary, name)
 	}
 	if err != nil {
@@ -167,8 +184,24 @@ func (t localTree) entries(ctx context.Context, dir string) iter.Seq2[fs.DirEntr
 	}
 }
 
-func (t localTree) readFile(_ context.Context, name string) ([]byte, error) {
-	return t.root.ReadFile(name)
+func (t localTree) readFile(_ context.Context, name string, limit int) ([]byte, error) {
+	f, err := t.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), int64(limit))+bytes.MinRead))
+	if _, err := b.ReadFrom(io.LimitReader(f, int64(limit)+1)); err != nil {
+		return nil, err
+	}
+	if b.Len() > limit {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: syscall.EFBIG}
+	}
+	return b.Bytes(), nil
 }
 
 func (t localTree) readLink(_ context.Context, name string) (string, error) {

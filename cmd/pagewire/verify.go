@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"github.com/pagewire/pagewire"
 )
@@ -16,19 +17,11 @@ var errDiffers = errors.New("the copy differs from its source")
 // compare reads the source of j and the file name of its target again, and
 // fails unless they are the same.
 func compare(ctx context.Context, j job, name string) error {
-	if j.info.Size() <= smallFile(j.src) {
-		want, err := j.src.readFile(ctx, j.from)
-		if err != nil {
+	if j.info.Size() <= int64(smallFile(j.src)) {
+		err := compareSmall(ctx, j, name)
+		if !errors.Is(err, syscall.EFBIG) {
 			return err
 		}
-		got, err := j.dst.readFile(ctx, name)
-		if err != nil {
-			return ofTarget(err)
-		}
-		if !bytes.Equal(got, want) {
-			return errDiffers
-		}
-		return nil
 	}
 	a, err := j.src.open(ctx, j.from)
 	if err != nil {
@@ -47,6 +40,22 @@ func compare(ctx context.Context, j job, name string) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// compareSmall is compare for two files of which each takes one request.
+func compareSmall(ctx context.Context, j job, name string) error {
+	want, err := j.src.readFile(ctx, j.from, smallFile(j.src))
+	if err != nil {
+		return err
+	}
+	got, err := j.dst.readFile(ctx, name, smallFile(j.src))
+	if err != nil {
+		return ofTarget(err)
+	}
+	if !bytes.Equal(got, want) {
+		return errDiffers
+	}
+	return nil
 }
 
 // compareStreams reads a and b to their ends, remote ones many requests ahead.
