@@ -54,13 +54,31 @@ func (f *File) WriteTo(w io.Writer) (n int64, err error) {
 		if at, _, ok := place(to); ok {
 			if _, err := to.WriteAt(nil, at); err == nil { // which fails if it appends
 				n, err = p.intoFile(to, to, at)
+				if err == nil {
+					err = f.endsAt(ctx, off+n, size)
+				}
 				return n, f.fail(ctx, "read", err)
 			}
 		}
 	}
 	p.move = p.inOrder(w)
-	n, err = p.run()
+	if n, err = p.run(); err == nil {
+		err = f.endsAt(ctx, off+n, size)
+	}
 	return n, f.fail(ctx, "read", err)
+}
+
+// endsAt fails unless end, where the server ended a file that seemed to be size
+// long, is as far as it goes. Half a file must not pass for the whole.
+func (f *File) endsAt(ctx context.Context, end, size int64) error {
+	if end >= size {
+		return nil
+	}
+	attr, err := f.refresh(ctx)
+	if err == nil && attr.Size > end {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 func (p *pipeline) intoFile(to io.WriterAt, seeker io.Seeker, at int64) (int64, error) {

@@ -342,6 +342,42 @@ func TestSizeIsWrong(t *testing.T) {
 	}
 }
 
+// early is a volume whose server ends every file after 1000 bytes, whatever it
+// says of their size.
+type early struct{ remote.Volume }
+
+type earlyFile struct{ remote.File }
+
+func (v early) Open(ctx context.Context, at remote.At, how remote.How, events remote.Events) (remote.Opened, error) {
+	o, err := v.Volume.Open(ctx, at, how, events)
+	o.File = earlyFile{o.File}
+	return o, err
+}
+
+func (f earlyFile) ReadAt(ctx context.Context, req remote.Req, into [][]byte) (n int, eof bool, err error) {
+	if req.Off >= 1000 {
+		return 0, true, nil
+	}
+	return f.File.ReadAt(ctx, req, into)
+}
+
+func TestEndsTooEarly(t *testing.T) {
+	for _, way := range bothWays[:3] {
+		fake, fsys := newFake(t, jumbled(remotetest.Config{Limits: remote.Limits{Read: 100}}))
+		fake.Put("a", randomBytes(5000))
+		fsys.share.vol = early{fake}
+		f, err := fsys.OpenFile(t.Context(), "a", os.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, n, err := way.out(f, t.TempDir()); n != 1000 || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: n %d, %v; want 1000, %v", way.name, n, err, io.ErrUnexpectedEOF)
+		}
+		f.Close()
+		idle(t, fsys)
+	}
+}
+
 func TestDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake, fsys := newFake(t, remotetest.Config{Limits: remote.Limits{Read: 10, Write: 10}})
