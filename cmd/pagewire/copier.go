@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 	"sync"
@@ -33,6 +34,7 @@ type job struct {
 	src, dst tree
 	from, to string
 	info     fs.FileInfo // of the source
+	twin     string      // see twins
 }
 
 // folder is a folder to copy.
@@ -40,6 +42,43 @@ type folder struct {
 	src, dst tree
 	from, to string
 	modTime  time.Time
+	twin     string // see twins
+}
+
+// twins finds names of one folder that differ in case only. Most servers take
+// them for one, and what was copied first would be lost. So the later one waits
+// until the other is there, and is copied if the server then sees two.
+type twins map[string]string
+
+// of returns the twin of name, the last one of a path, or "".
+func (t twins) of(name string) string {
+	key := strings.ToLower(name)
+	first, ok := t[key]
+	if !ok {
+		t[key] = name
+	}
+	if first == name {
+		return ""
+	}
+	return first
+}
+
+// checkTwin fails if the server takes name for its twin.
+func checkTwin(ctx context.Context, dst tree, name, twin string) error {
+	if twin == "" {
+		return nil
+	}
+	a, errA := dst.lstat(ctx, name)
+	b, errB := dst.lstat(ctx, twin)
+	if errA != nil || errB != nil {
+		return nil // there are not two, and other errors come up again
+	}
+	x, okX := a.Sys().(*pagewire.Attr)
+	y, okY := b.Sys().(*pagewire.Attr)
+	if os.SameFile(a, b) || okX && okY && x.ID == y.ID {
+		return fmt.Errorf("to its server, the name is that of %s, which was copied", printable(dst.place(twin).name))
+	}
+	return nil
 }
 
 // copier copies trees. Folders are walked by a few goroutines, each of which
@@ -60,6 +99,7 @@ type copier struct {
 	first    error      // of those that failed
 	over     bool       // what fails now, fails because of that
 	later    []job      // see enqueue
+	rest     []folder   // with a twin
 	finished []folder   // whose times are set at the end
 	locals   []localTree
 }
@@ -118,7 +158,7 @@ func (c *copier) all(ctx context.Context, from []place, to target) error {
 	}
 
 	var folders []folder
-	taken := map[string]bool{}
+	taken, same := map[string]bool{}, twins{}
 	for _, p := range from {
 		name := targetName(p, to)
 		if to.isDir && name != to.name && taken[name] {
@@ -126,13 +166,19 @@ func (c *copier) all(ctx context.Context, from []place, to target) error {
 			continue
 		}
 		taken[name] = true
-		if f, ok, err := c.operand(ctx, p, to); err != nil {
+		f, ok, err := c.operand(ctx, p, to, same)
+		switch {
+		case err != nil:
 			c.fail(p.bareError("cp", err))
-		} else if ok {
+		case ok && f.twin != "":
+			c.rest = append(c.rest, f)
+		case ok:
 			folders = append(folders, f)
 		}
 	}
-	c.walk(ctx, folders)
+	for c.walk(ctx, folders); len(c.rest) > 0 && ctx.Err() == nil; c.walk(ctx, folders) {
+		folders, c.rest = c.rest, nil
+	}
 	c.meter.walked.Store(true)
 	close(c.smalls)
 	if c.parallel == 0 {
@@ -204,7 +250,7 @@ func hopeless(err error) bool {
 }
 
 // operand starts the copy of a source: a folder is returned, a file enqueued.
-func (c *copier) operand(ctx context.Context, from place, to target) (f folder, isFolder bool, err error) {
+func (c *copier) operand(ctx context.Context, from place, to target, same twins) (f folder, isFolder bool, err error) {
 	src, name, info, err := c.source(ctx, from)
 	if err != nil {
 		return f, false, err
@@ -219,7 +265,7 @@ func (c *copier) operand(ctx context.Context, from place, to target) (f folder, 
 	case intoItself(from, to.tree, dst) && (info.IsDir() || strings.EqualFold(from.path, dst)):
 		return f, false, errors.New("would be copied into itself")
 	case info.IsDir():
-		return folder{src, to.tree, name, dst, info.ModTime()}, true, nil
+		return folder{src, to.tree, name, dst, info.ModTime(), same.of(dst)}, true, nil
 	}
 	var old fs.FileInfo
 	if c.update {
@@ -230,7 +276,7 @@ func (c *copier) operand(ctx context.Context, from place, to target) (f folder, 
 			return f, false, err
 		}
 	}
-	c.enqueue(ctx, job{src: src, dst: to.tree, from: name, to: dst, info: info}, old)
+	c.enqueue(ctx, job{src: src, dst: to.tree, from: name, to: dst, info: info, twin: same.of(dst)}, old)
 	return f, false, nil
 }
 
@@ -247,7 +293,7 @@ func (c *copier) enqueue(ctx context.Context, j job, old fs.FileInfo) {
 	c.meter.found(size)
 	// A file may have the name that another one has while it is on its way, if
 	// both come from one folder. It waits until the other is there.
-	if strings.HasSuffix(j.to, partialSuffix) || strings.HasSuffix(j.to, stateSuffix) {
+	if j.twin != "" || strings.HasSuffix(j.to, partialSuffix) || strings.HasSuffix(j.to, stateSuffix) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.later = append(c.later, j)
@@ -330,6 +376,7 @@ func (c *copier) folder(ctx context.Context, f folder, push func(folder)) error 
 		c.finished = append(c.finished, f)
 		c.mu.Unlock()
 	}
+	same := twins{}
 	for e, err := range f.src.entries(ctx, f.from) {
 		if err != nil {
 			return err
@@ -344,9 +391,16 @@ func (c *copier) folder(ctx context.Context, f folder, push func(folder)) error 
 		case err != nil:
 			c.fail(f.src.place(from).bareError("cp", err))
 		case info.IsDir():
-			push(folder{f.src, f.dst, from, to, info.ModTime()})
+			sub := folder{f.src, f.dst, from, to, info.ModTime(), same.of(to)}
+			if sub.twin == "" {
+				push(sub)
+				break
+			}
+			c.mu.Lock()
+			c.rest = append(c.rest, sub)
+			c.mu.Unlock()
 		case info.Mode().IsRegular(), info.Mode()&fs.ModeSymlink != 0:
-			c.enqueue(ctx, job{src: f.src, dst: f.dst, from: from, to: to, info: info}, old[e.Name()])
+			c.enqueue(ctx, job{src: f.src, dst: f.dst, from: from, to: to, info: info, twin: same.of(to)}, old[e.Name()])
 		default:
 			c.fail(f.src.place(from).error("cp", errors.New("neither file nor folder, left out")))
 		}
@@ -372,6 +426,9 @@ func (c *copier) makeFolder(ctx context.Context, f folder) (old map[string]fs.Fi
 		}
 		if !info.IsDir() {
 			return nil, fmt.Errorf("%s is in the way, and no folder", printable(f.dst.place(f.to).name))
+		}
+		if err := checkTwin(ctx, f.dst, f.to, f.twin); err != nil {
+			return nil, err
 		}
 	}
 	if !c.update {

@@ -27,8 +27,9 @@ func (c *copier) job(ctx context.Context, j job) {
 	if ctx.Err() != nil {
 		return
 	}
-	var err error
+	err := checkTwin(ctx, j.dst, j.to, j.twin)
 	switch {
+	case err != nil:
 	case j.info.Mode()&fs.ModeSymlink != 0:
 		t := c.meter.begin(j.to, 0, 0, nothing)
 		err = c.symlink(ctx, j)

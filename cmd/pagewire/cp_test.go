@@ -255,6 +255,40 @@ func TestCpFileGrows(t *testing.T) {
 	}
 }
 
+// TestCpTwins copies names that differ in case only to servers that take them for
+// one, and to one that does not.
+func TestCpTwins(t *testing.T) {
+	dir := t.TempDir()
+	files := map[string]string{
+		"d/Foo": pattern(4 << 20), "d/foo": strings.Repeat("b", 4<<20), "d/Bar": "1", "d/bar": "2",
+		"d/Sub/x": "3", "d/sub/x": "4",
+	}
+	writeLocal(t, dir, files)
+	s := newServer(t, smbtest.Config{Shares: []smbtest.Share{{Name: "share", CaseSensitive: true}}})
+	for range 2 {
+		pw(t, 0, "cp", "-r", filepath.Join(dir, "d"), s.URL)
+		for name, text := range files {
+			checkRemote(t, s, name, text)
+		}
+	}
+	s = newServer(t, smbtest.Config{})
+	for range 2 {
+		got := pw(t, exitPartial, "cp", "-r", filepath.Join(dir, "d"), s.URL)
+		wantPart(t, "summary", got.stderr, "3 files, 4.0 MiB in ")
+		wantPart(t, "summary", got.stderr, ", 3 failed\n")
+		if n := strings.Count(got.stderr, "to its server, the name is that of "); n != 3 {
+			t.Errorf("%d twins were found, want 3:\n%s", n, got.stderr)
+		}
+		for _, pair := range [][2]string{{"d/Foo", "d/foo"}, {"d/Bar", "d/bar"}, {"d/Sub/x", "d/sub/x"}} {
+			if text, err := s.ReadFile(pair[0]); err != nil || string(text) != files[pair[0]] && string(text) != files[pair[1]] {
+				t.Errorf("%s holds %s, %v; want one of both", pair[0], clip(string(text)), err)
+			}
+		}
+	}
+	pw(t, exitPartial, "cp", filepath.Join(dir, "d/Bar"), filepath.Join(dir, "d/bar"), s.URL)
+	checkRemote(t, s, "Bar", "1")
+}
+
 // TestCpWritesThroughNoLinkOnAServer copies files whose partials have names that
 // are links.
 func TestCpWritesThroughNoLinkOnAServer(t *testing.T) {
