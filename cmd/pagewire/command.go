@@ -28,6 +28,9 @@ type run struct {
 	json    bool
 	verbose int
 
+	// credentials are those of a server of the run's own; nil: the user's.
+	credentials func(context.Context) (pagewire.Credentials, error)
+
 	out *bufio.Writer // on stdout; flushed when the verb is done
 
 	mu    sync.Mutex

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire"
 	"github.com/pagewire/pagewire/smbtest"
 )
 
@@ -101,7 +102,14 @@ func (r *run) demo(ctx context.Context, size int64) error {
 	if err := writeDemoFile(ctx, here, size); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	server := smbtest.NewServer(smbtest.Config{Shares: []smbtest.Share{{Name: demoShare, Dir: filepath.Join(dir, "there")}}})
+	const user, password = "user", "pass"
+	r.credentials = func(context.Context) (pagewire.Credentials, error) { // whatever the environment has
+		return pagewire.Credentials{User: user, Password: pagewire.NewSecret(password)}, nil
+	}
+	server := smbtest.NewServer(smbtest.Config{
+		Users:  map[string]string{user: password},
+		Shares: []smbtest.Share{{Name: demoShare, Dir: filepath.Join(dir, "there")}},
+	})
 	defer server.Close()
 	// Before the server goes, so that it is not waited for.
 	defer r.closeAll(ctx)

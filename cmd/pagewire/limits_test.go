@@ -81,6 +81,7 @@ func TestExplain(t *testing.T) {
 
 func TestDemo(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("PASSWD", "of another server")
 	got := pw(t, 0, "demo", "--size", "8M")
 	wantPart(t, "demo", got.stdout, "8 MiB to the server in ")
 	wantPart(t, "demo", got.stdout, "8 MiB back from it in ")

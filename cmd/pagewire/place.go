@@ -153,7 +153,7 @@ type connection struct {
 
 // config is how this run connects.
 func (r *run) config() *pagewire.Config {
-	cfg := &pagewire.Config{Options: strings.Join(r.options, ","), Logger: r.logger()}
+	cfg := &pagewire.Config{Options: strings.Join(r.options, ","), Logger: r.logger(), Credentials: r.credentials}
 	if _, ok := terminal(r.stdin); ok {
 		cfg.Prompt = r.prompt
 	}
