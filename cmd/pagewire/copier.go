@@ -353,7 +353,7 @@ func (c *copier) walk(ctx context.Context, folders []folder) {
 					return
 				}
 				if err := c.folder(ctx, f, push); err != nil {
-					c.fail(f.src.place(f.from).bareError("cp", err))
+					c.fail(blame(job{src: f.src, dst: f.dst, from: f.from, to: f.to}, err))
 				}
 				finish()
 			}
@@ -369,7 +369,7 @@ func (c *copier) folder(ctx context.Context, f folder, push func(folder)) error 
 	}
 	old, err := c.makeFolder(ctx, f)
 	if err != nil {
-		return err
+		return ofTarget(err)
 	}
 	if c.preserve {
 		c.mu.Lock()

@@ -48,8 +48,12 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// temporary reports whether err is of the network rather than of what was asked for.
+// temporary reports whether err is of the network rather than of what was asked
+// for. That somebody forges replies is neither.
 func temporary(err error) bool {
+	if errors.Is(err, pagewire.ErrSignature) {
+		return false
+	}
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		return dns.IsTemporary || dns.IsTimeout

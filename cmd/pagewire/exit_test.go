@@ -24,6 +24,7 @@ func TestExitCode(t *testing.T) {
 		{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}, 1},
 		{syscall.ENOSPC, 1},
 		{pagewire.ErrSignature, 1},
+		{fmt.Errorf("%w: %w", pagewire.ErrDisconnected, pagewire.ErrSignature), 1},
 		{&pagewire.NegotiateError{}, 1},
 		{usagef("no"), 2},
 		{&pagewire.OptionError{Option: "rsise"}, 2},
