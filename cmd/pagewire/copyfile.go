@@ -158,7 +158,7 @@ func (c *copier) stream(ctx context.Context, j job) error {
 		err = ofTarget(closeErr)
 	}
 	if err == nil && c.verify {
-		err = compare(ctx, j, j.to+partialSuffix)
+		err = compare(ctx, j, partialOf(j.to))
 	}
 	if err == nil {
 		err = c.finish(ctx, j, stated)
@@ -171,14 +171,14 @@ func (c *copier) stream(ctx context.Context, j job) error {
 
 // finish gives a complete partial its name.
 func (c *copier) finish(ctx context.Context, j job, stated bool) error {
-	partial := j.to + partialSuffix
+	partial := partialOf(j.to)
 	if c.preserve {
 		if err := j.dst.chtimes(ctx, partial, j.info.ModTime()); err != nil {
 			return ofTarget(err)
 		}
 	}
 	if stated {
-		if err := j.dst.remove(ctx, j.to+stateSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := j.dst.remove(ctx, stateOf(j.to)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return ofTarget(err)
 		}
 	}
@@ -201,8 +201,8 @@ func giveUp(ctx context.Context, j job, done int64, durable bool, because error)
 		} // else, or if this fails, what was saved last still holds
 		return
 	}
-	j.dst.remove(ctx, j.to+stateSuffix)
-	j.dst.remove(ctx, j.to+partialSuffix)
+	j.dst.remove(ctx, stateOf(j.to))
+	j.dst.remove(ctx, partialOf(j.to))
 }
 
 // keepReadOnly keeps the read-only bit. It comes last: what is read-only refuses

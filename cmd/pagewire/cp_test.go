@@ -289,6 +289,30 @@ func TestCpTwins(t *testing.T) {
 	checkRemote(t, s, "Bar", "1")
 }
 
+// TestCpLongestNames copies files whose names leave no room for a suffix.
+func TestCpLongestNames(t *testing.T) {
+	s := newServer(t, smbtest.Config{Shares: []smbtest.Share{{Name: "share", Dir: t.TempDir()}}})
+	dir := t.TempDir()
+	files := map[string]string{}
+	for _, n := range []int{255, 250, 248, 247, 242, 241} {
+		files["d/"+strings.Repeat("s", n)] = "small"
+		files["d/"+strings.Repeat("l", n)] = pattern(2<<20 + n)
+	}
+	files["d/"+strings.Repeat("ü", 127)] = "two bytes a letter"
+	writeLocal(t, dir, files)
+	back := t.TempDir()
+	for range 2 { // the second time, all are there
+		pw(t, 0, "cp", "-r", "--verify", filepath.Join(dir, "d"), s.URL)
+		pw(t, 0, "cp", "-r", "--verify", s.URL+"/d", back)
+	}
+	for name, text := range files {
+		checkLocal(t, filepath.Join(back, name), text)
+	}
+	if left, err := os.ReadDir(filepath.Join(back, "d")); err != nil || len(left) != len(files) {
+		t.Errorf("%d files came back, %v; want %d", len(left), err, len(files))
+	}
+}
+
 // TestCpWritesThroughNoLinkOnAServer copies files whose partials have names that
 // are links.
 func TestCpWritesThroughNoLinkOnAServer(t *testing.T) {

@@ -4,10 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"io"
 	"io/fs"
+	"path"
 	"syscall"
 	"time"
+	"unicode/utf8"
 )
 
 // A file that takes several requests is written as NAME.partial, and gets its
@@ -24,6 +28,30 @@ const (
 	// maxState is more than any state has.
 	maxState = 64 << 10
 )
+
+// maxName is how long a name may be in most places, in bytes.
+const maxName = 255
+
+// partialOf returns NAME.partial, and stateOf NAME.partial.state. A name that is
+// too long for that is cut, and told from others by a hash.
+func partialOf(name string) string { return stem(name) + partialSuffix }
+
+func stateOf(name string) string { return stem(name) + stateSuffix }
+
+func stem(name string) string {
+	dir, base := path.Split(name)
+	if len(base)+len(stateSuffix) <= maxName {
+		return name
+	}
+	h := fnv.New64a()
+	io.WriteString(h, base)
+	hash := fmt.Sprintf("~%016x", h.Sum64())
+	end := maxName - len(stateSuffix) - len(hash)
+	for end > 0 && !utf8.RuneStart(base[end]) {
+		end--
+	}
+	return dir + base[:end] + hash
+}
 
 // partialState is what NAME.partial.state holds.
 type partialState struct {
@@ -53,7 +81,7 @@ func newState(j job) partialState {
 // findPartial returns how much of j is there from an earlier run, and whether
 // there is a state, which has to go in the end.
 func findPartial(ctx context.Context, j job) (have int64, stated bool, err error) {
-	text, err := j.dst.readFile(ctx, j.to+stateSuffix, maxState)
+	text, err := j.dst.readFile(ctx, stateOf(j.to), maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, false, nil
 	}
@@ -63,7 +91,7 @@ func findPartial(ctx context.Context, j job) (have int64, stated bool, err error
 	if err != nil {
 		return 0, false, err
 	}
-	info, err := j.dst.lstat(ctx, j.to+partialSuffix)
+	info, err := j.dst.lstat(ctx, partialOf(j.to))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return 0, true, nil
 	}
@@ -84,7 +112,7 @@ func (s partialState) save(ctx context.Context, j job, done int64) error {
 	if err != nil {
 		return err
 	}
-	return j.dst.writeFile(ctx, j.to+stateSuffix, append(text, '\n'))
+	return j.dst.writeFile(ctx, stateOf(j.to), append(text, '\n'))
 }
 
 // keepSaving saves the progress of a copy into partial until stop is called,
@@ -121,9 +149,9 @@ func keepSaving(ctx context.Context, j job, partial stream, progress func() int6
 // openPartial opens NAME.partial to be written from have on.
 func openPartial(ctx context.Context, j job, have int64) (stream, error) {
 	if have == 0 {
-		return j.dst.create(ctx, j.to+partialSuffix)
+		return j.dst.create(ctx, partialOf(j.to))
 	}
-	f, err := j.dst.openOld(ctx, j.to+partialSuffix)
+	f, err := j.dst.openOld(ctx, partialOf(j.to))
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ func (t remoteTree) writeFile(ctx context.Context, name string, data []byte) err
 		return err
 	}
 	// What is there stays until it can be replaced as a whole.
-	temporary := name + partialSuffix
+	temporary := partialOf(name)
 	if err = t.fs.WriteNewFile(ctx, temporary, data, 0o666); errors.Is(err, fs.ErrExist) {
 		if err = t.fs.Remove(ctx, temporary); err == nil {
 			err = t.fs.WriteNewFile(ctx, temporary, data, 0o666)
@@ -230,7 +230,7 @@ func (t localTree) openOld(_ context.Context, name string) (stream, error) {
 }
 
 func (t localTree) writeFile(ctx context.Context, name string, data []byte) error {
-	temporary := name + partialSuffix
+	temporary := partialOf(name)
 	f, err := t.create(ctx, temporary)
 	if err != nil {
 		return err
