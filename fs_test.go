@@ -247,6 +247,29 @@ func TestReadFileIsBounded(t *testing.T) {
 	}
 }
 
+// outdated is a volume whose small files have grown when they are read.
+type outdated struct{ remote.Volume }
+
+func (v outdated) ReadFile(ctx context.Context, at remote.At, p []byte) (int, remote.Attr, error) {
+	n, attr, err := v.Volume.ReadFile(ctx, at, p)
+	attr.Size = 3
+	return n, attr, err
+}
+
+func TestReadFileIsWhole(t *testing.T) {
+	for _, largest := range []int{16 << 10, 1 << 20} {
+		fake, fsys := newFake(t, remotetest.Config{Limits: remote.Limits{Read: largest}})
+		fsys.share.vol = outdated{fake}
+		for _, size := range []int{3, 4, 10_000, 16 << 10, 64 << 10, 200_000} {
+			want := randomBytes(size)
+			fake.Put("a", want)
+			if data, err := fsys.ReadFile("a"); err != nil || !bytes.Equal(data, want) {
+				t.Errorf("ReadFile of %d bytes that were 3, %d a request: %d bytes, %v", size, largest, len(data), err)
+			}
+		}
+	}
+}
+
 func TestReadFileThatGrows(t *testing.T) {
 	grown := randomBytes(900_000)
 	var put func(string, []byte)

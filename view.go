@@ -146,7 +146,9 @@ func (f *FS) readFile(ctx context.Context, name string, limit int64) ([]byte, er
 			return syscall.EISDIR
 		}
 		f.share.traffic[remote.Reading].add(m)
-		n, whole = m, int64(m) >= attr.Size
+		// What fills the request may go on, whatever size it had when it was opened.
+		filled := m == min(len(b.b), f.share.vol.Limits().Read)
+		n, whole = m, int64(m) == attr.Size || int64(m) > attr.Size && !filled
 		if max(int64(m), attr.Size) > limit {
 			return syscall.EFBIG
 		}
