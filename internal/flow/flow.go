@@ -242,7 +242,8 @@ func (e *Estimator) Window(l Limits) Window {
 		size = min(max(nearestPower(rate*requestTime), minSize), usualSize)
 		e.why = Path
 		if rate > fastRate {
-			size, spare = cmp.Or(l.FastSize, fastSize), fastRequests
+			size = cmp.Or(l.FastSize, fastSize)
+			spare = max(fastRequests, fastRequests*fastSize/size)
 		}
 	}
 	switch {

@@ -145,19 +145,22 @@ func (s *Session) limits() remote.Limits {
 func (v *Volume) Limits() remote.Limits { return v.s.limits() }
 func (f *File) Limits() remote.Limits   { return f.v.s.limits() }
 
-func (v *Volume) Flow() remote.Flow { return sessionFlow{v.s} }
-func (f *File) Flow() remote.Flow   { return sessionFlow{f.v.s} }
+func (v *Volume) Flow() remote.Flow { return volumeFlow{v} }
+func (f *File) Flow() remote.Flow   { return volumeFlow{f.v} }
 
-// sessionFlow is a session's path to its server.
-type sessionFlow struct{ s *Session }
+// volumeFlow is a volume's path to its server, which all of a session share.
+type volumeFlow struct{ v *Volume }
 
-func (f sessionFlow) Window(d remote.Direction) remote.Window {
-	s := f.s
+func (f volumeFlow) Window(d remote.Direction) remote.Window {
+	s := f.v.s
 	limits, e := s.limits(), s.read
 	l := flow.Limits{MaxSize: limits.Read, MaxInFlight: s.conn.Credits() * smbconn.CreditUnit}
 	if d == remote.Writing {
 		l.MaxSize, e = limits.Write, s.write
 		l.FastSize = 4 << 20 // servers take few large writes with less ado
+	}
+	if f.v.Sealed() {
+		l.FastSize = 1 << 20 // what goes through a buffer in between should stay in a cache
 	}
 	w := e.Window(l)
 	return remote.Window{Requests: w.Requests, Size: w.Size}
