@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -44,7 +45,14 @@ type login struct {
 	prompt    func(ctx context.Context, user, host string) (string, error)
 	logger    *slog.Logger
 
-	fromFD Secret // PASSWD_FD can be read once, and logons recur
+	descriptor *Descriptor // nil: its own
+}
+
+// Descriptor keeps what PASSWD_FD had: it can be read once, and its number then
+// becomes that of another file. The zero value has nothing yet.
+type Descriptor struct {
+	mu     sync.Mutex
+	secret Secret // guarded by mu
 }
 
 // credentials takes each part from the first place that has it.
@@ -126,8 +134,17 @@ func (l *login) passwordFromEnv() (Secret, error) {
 }
 
 func (l *login) passwordFromFD(fd string) (Secret, error) {
-	if l.fromFD.known() {
-		return l.fromFD, nil
+	if l.descriptor == nil {
+		l.descriptor = &Descriptor{}
+	}
+	return l.descriptor.read(fd)
+}
+
+func (d *Descriptor) read(fd string) (Secret, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.secret.known() {
+		return d.secret, nil
 	}
 	n, err := strconv.ParseUint(fd, 10, 31)
 	if err != nil {
@@ -145,8 +162,8 @@ func (l *login) passwordFromFD(fd string) (Secret, error) {
 	if err != nil && err != io.EOF {
 		return Secret{}, err
 	}
-	l.fromFD = NewSecret(firstLine(line))
-	return l.fromFD, nil
+	d.secret = NewSecret(firstLine(line))
+	return d.secret, nil
 }
 
 // readCredentials reads a file of mount.cifs, or a folder with the files username,

@@ -170,7 +170,7 @@ func TestCredentialsHidePassword(t *testing.T) {
 	leaks(t, c, secret)
 	leaks(t, &c, secret)
 	leaks(t, c.Password, secret)
-	leaks(t, login{options: Options{password: c.Password}, fromFD: c.Password}, secret)
+	leaks(t, login{options: Options{password: c.Password}, descriptor: &Descriptor{secret: c.Password}}, secret)
 	for _, handler := range []func(*bytes.Buffer) slog.Handler{
 		func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) },
 		func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) },

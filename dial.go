@@ -24,6 +24,9 @@ type Config struct {
 	Credentials func(context.Context) (Credentials, error)
 	// Prompt is asked for a password when nothing else has one. nil: that is an error.
 	Prompt func(ctx context.Context, user, host string) (password string, err error)
+	// Descriptor keeps what PASSWD_FD had, for those who connect more than once in a
+	// process. nil: it is read for each connection.
+	Descriptor *Descriptor
 	// Options are those of -o: "vers=3.1.1,seal".
 	Options string
 	// DialContext makes the connection. nil: that of a net.Dialer.
@@ -73,7 +76,7 @@ func newDialer(url string, cfg *Config) (*dialer, error) {
 		d.cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if d.cfg.Credentials == nil {
-		l := &login{source: d.source, options: d.options, lookupEnv: os.LookupEnv, prompt: d.cfg.Prompt, logger: d.cfg.Logger}
+		l := &login{source: d.source, options: d.options, lookupEnv: os.LookupEnv, prompt: d.cfg.Prompt, logger: d.cfg.Logger, descriptor: d.cfg.Descriptor}
 		d.cfg.Credentials = l.credentials
 	}
 	return d, nil

@@ -30,6 +30,7 @@ type run struct {
 
 	// credentials are those of a server of the run's own; nil: the user's.
 	credentials func(context.Context) (pagewire.Credentials, error)
+	descriptor  pagewire.Descriptor // has the user's password, for every server
 
 	out *bufio.Writer // on stdout; flushed when the verb is done
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -135,6 +136,28 @@ func TestCpBetweenServers(t *testing.T) {
 	pw(t, 0, "cp", "-r", "--verify", a.URL+"/dir", b.URL)
 	checkRemote(t, b, "dir/large", large)
 	checkRemote(t, b, "dir/small", "small")
+}
+
+// TestCpBetweenServersWithOneDescriptor logs on twice with a password that can be
+// read once.
+func TestCpBetweenServersWithOneDescriptor(t *testing.T) {
+	a, b := newServer(t, smbtest.Config{}), newServer(t, smbtest.Config{})
+	write(t, a, map[string]string{"x": "X"})
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close() // after the command has read its line
+	io.WriteString(w, "pass\n")
+	bare := func(s *smbtest.Server) string { return strings.Replace(s.URL, ":pass@", "@", 1) }
+	cmd := command(t.Context(), "cp", bare(a)+"/x", bare(b)+"/y")
+	cmd.Env = append(cmd.Env, "PASSWD_FD=3")
+	cmd.ExtraFiles = []*os.File{r}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%.500s", err, out)
+	}
+	checkRemote(t, b, "y", "X")
 }
 
 func TestCpDirect(t *testing.T) {

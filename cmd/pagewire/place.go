@@ -153,7 +153,12 @@ type connection struct {
 
 // config is how this run connects.
 func (r *run) config() *pagewire.Config {
-	cfg := &pagewire.Config{Options: strings.Join(r.options, ","), Logger: r.logger(), Credentials: r.credentials}
+	cfg := &pagewire.Config{
+		Credentials: r.credentials,
+		Descriptor:  &r.descriptor,
+		Options:     strings.Join(r.options, ","),
+		Logger:      r.logger(),
+	}
 	if _, ok := terminal(r.stdin); ok {
 		cfg.Prompt = r.prompt
 	}
