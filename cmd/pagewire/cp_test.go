@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -251,9 +252,10 @@ func TestCpFileGrows(t *testing.T) {
 	large := pattern(3 << 20)
 	for _, flags := range [][]string{nil, {"--verify"}} {
 		write(t, s, map[string]string{"d/a": "small"})
+		var grow sync.Once
 		s.SetFaults(func(r smbtest.Request) smbtest.Fault {
 			if r.Command == "READ" {
-				s.WriteFile("d/a", []byte(large))
+				grow.Do(func() { s.WriteFile("d/a", []byte(large)) })
 			}
 			return smbtest.Fault{}
 		})
