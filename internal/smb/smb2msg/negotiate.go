@@ -35,7 +35,7 @@ func (d Dialect) String() string {
 	case Wildcard:
 		return "2.???"
 	}
-	return fmt.Sprintf("dialect %#x", uint16(d))
+	return fmt.Sprintf("%#x", uint16(d))
 }
 
 // SecurityMode says what its sender thinks of signing. It has two bytes here

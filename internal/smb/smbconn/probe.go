@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -40,14 +41,19 @@ func (c *Conn) disagreement(ctx context.Context, answer error) error {
 	ctx, stop := context.WithTimeout(ctx, probePatience)
 	defer stop()
 	nc, err := c.cfg.Redial(ctx)
-	if err != nil {
+	if err == nil {
+		defer nc.Close()
+		defer context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })()
+		e.Server, err = probe(nc)
+	}
+	if err == nil {
 		return e
 	}
-	defer nc.Close()
-	defer context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })()
-	if e.Server, err = probe(nc); err != nil {
-		c.cfg.Logger.Debug("probe for dialects", "err", err)
-		e.Server = nil
+	c.cfg.Logger.Debug("probe for dialects", "err", err)
+	e.Server = nil
+	if errors.Is(answer, ErrDisconnected) && !errors.Is(answer, errSMB1) {
+		// It hung up on every word, so it need not be the dialects it dislikes.
+		return fmt.Errorf("negotiate: %w", answer)
 	}
 	return e
 }
