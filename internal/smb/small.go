@@ -94,23 +94,12 @@ func (v *Volume) writeFile(ctx context.Context, path string, how remote.How, p [
 		return remote.Attr{}, nil, err
 	}
 	attr := created(path, &m)
-	for _, c := range calls[1:] {
-		if err := verdict(c); err != nil {
-			if how.Create == remote.New {
-				_, e := v.remove(context.WithoutCancel(ctx), path, false)
-				err = errors.Join(err, e)
-			}
-			return attr, nil, err
+	if err := written(calls[1:], len(p)); err != nil {
+		if how.Create == remote.New {
+			_, e := v.remove(context.WithoutCancel(ctx), path, false)
+			err = errors.Join(err, e)
 		}
-	}
-	if len(p) > 0 {
-		var done smb2msg.WriteResponse
-		if err := decode(calls[1], &done); err != nil {
-			return attr, nil, err
-		}
-		if int(done.Count) != len(p) {
-			return attr, nil, fmt.Errorf("%w: %d bytes written of %d", smbconn.ErrProtocol, done.Count, len(p))
-		}
+		return attr, nil, err
 	}
 	var last smb2msg.CloseResponse
 	if err := decode(end, &last); err != nil {
@@ -123,4 +112,24 @@ func (v *Volume) writeFile(ctx context.Context, path string, how remote.How, p [
 		attr.Size = max(attr.Size, int64(len(p)))
 	}
 	return attr, nil, nil
+}
+
+// written says why what follows the CREATE has not written n bytes.
+func written(calls []*smbconn.Call, n int) error {
+	for _, c := range calls {
+		if err := verdict(c); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	var done smb2msg.WriteResponse
+	if err := decode(calls[0], &done); err != nil {
+		return err
+	}
+	if int(done.Count) != n {
+		return fmt.Errorf("%w: %d bytes written of %d", smbconn.ErrProtocol, done.Count, n)
+	}
+	return nil
 }
