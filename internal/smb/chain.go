@@ -160,6 +160,15 @@ func shrink(c *smbconn.Call, charge int) {
 	}
 }
 
+// length is how many bytes bufs have.
+func length(bufs [][]byte) int {
+	n := 0
+	for _, p := range bufs {
+		n += len(p)
+	}
+	return n
+}
+
 // clip returns the first n bytes of bufs.
 func clip(bufs [][]byte, n int) [][]byte {
 	out := make([][]byte, 0, len(bufs))

@@ -143,11 +143,7 @@ func (f *File) ReadAt(ctx context.Context, req remote.Req, into [][]byte) (n int
 	if err != nil {
 		return 0, false, err
 	}
-	want := 0
-	for _, p := range into {
-		want += len(p)
-	}
-	want = min(want, f.v.s.limits().Read)
+	want := min(length(into), f.v.s.limits().Read)
 	if want == 0 {
 		return 0, false, nil
 	}

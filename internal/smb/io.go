@@ -65,11 +65,7 @@ func (op *ioCall) read(ctx context.Context, id smb2msg.FileID, off int64, n int,
 
 // write writes as much of w as one request carries. See [MS-SMB2] 3.2.4.7.
 func (op *ioCall) write(ctx context.Context, id smb2msg.FileID, off int64, w remote.Write) (int, ntstatus.Status, error) {
-	n, s := 0, op.v.s
-	for _, p := range w.Data {
-		n += len(p)
-	}
-	data := w.Data
+	s, n, data := op.v.s, length(w.Data), w.Data
 	if limit := s.limits().Write; n > limit {
 		n, data = limit, clip(data, limit)
 	}

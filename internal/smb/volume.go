@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/pagewire/pagewire/internal/remote"
@@ -77,11 +78,7 @@ func (v *Volume) validate(ctx context.Context) error {
 	if v.s.guest || n.Dialect == smb2msg.SMB311 {
 		return nil
 	}
-	offered3 := false
-	for _, d := range n.Offered.Dialects {
-		offered3 = offered3 || d >= smb2msg.SMB300
-	}
-	if !offered3 {
+	if slices.Max(n.Offered.Dialects) < smb2msg.SMB300 {
 		return nil
 	}
 	request := n.ValidateRequest()

@@ -75,16 +75,16 @@ type Conn struct {
 	bufs     net.Buffers
 	consumed net.Buffers    // what writev eats of bufs
 	sealBufs chan []byte    // sealed frames are built in these
-	head     [80]byte       // owned by the reader goroutine, as is what follows
+	head     [readHead]byte // owned by the reader goroutine, as are the next three
 	segs     [][]byte       // of the message being verified
 	tail     []byte         // bytes of it that are nobody's payload
 	opened   []byte         // the sealed frame being read
 	started  time.Time      // when the connection began; the clock's zero
-	heard    atomic.Int64   // when the last bytes arrived, in ns since started
+	heard    atomic.Int64   // the last sign of life, in ns since started
 	echoed   atomic.Int64   // when the last answered ECHO was sent
 	inFrame  atomic.Bool    // a frame is not yet whole
 	largest  atomic.Int64   // payload of a reply; 0 before the negotiation
-	stats    counters       //
+	stats    counters
 	done     chan struct{}  // closed when the connection is dead
 	bg       sync.WaitGroup // counts only while dead is nil, so that Close can wait
 

@@ -136,7 +136,8 @@ func (c *Conn) readMessage(h smb2msg.Header, n int64) error {
 		if err := c.src.full(b[smb2msg.HeaderSize:]); err != nil {
 			return err
 		}
-		return c.unasked(h, b)
+		c.unasked(h, b)
+		return nil
 	}
 	call.First = time.Now()
 	call.Header = h
@@ -277,7 +278,8 @@ func (c *Conn) openedMessage(h smb2msg.Header, b []byte) error {
 		return err
 	}
 	if call == nil {
-		return c.unasked(h, b)
+		c.unasked(h, b)
+		return nil
 	}
 	call.First, call.Header = time.Now(), h
 	if call.Into != nil && h.Command == smb2msg.CommandRead && carriesData(h.Status) {
@@ -358,11 +360,10 @@ func refuse(call *Call, h smb2msg.Header, n int64, sealed, interim bool) error {
 }
 
 // unasked takes a message that completes no call.
-func (c *Conn) unasked(h smb2msg.Header, b []byte) error {
-	if h.Command == smb2msg.CommandOplockBreak && h.MessageID == unsolicited && c.cfg.Break != nil {
+func (c *Conn) unasked(h smb2msg.Header, b []byte) {
+	if h.MessageID == unsolicited && c.cfg.Break != nil { // else an interim reply
 		c.cfg.Break(b)
 	}
-	return nil
 }
 
 // lose ends a call that was taken off the map but can't be completed, since
