@@ -469,11 +469,11 @@ func TestCpPermission(t *testing.T) {
 	wantPart(t, "a folder that is read-only", got.stderr, "/proc/none: ")
 }
 
-// breakAfter ends the connection in the n-th request of a command.
-func breakAfter(s *smbtest.Server, command string, n int64) {
-	var seen atomic.Int64
+// breakAt ends the connection in the request of a command for the byte at off.
+// The requests before it may arrive in any order.
+func breakAt(s *smbtest.Server, command string, off int64) {
 	s.SetFaults(func(r smbtest.Request) smbtest.Fault {
-		if r.Command == command && seen.Add(1) == n {
+		if r.Command == command && r.Offset <= off && off < r.Offset+int64(r.Length) {
 			return smbtest.Fault{CutAt: 10}
 		}
 		return smbtest.Fault{}
@@ -487,7 +487,7 @@ func TestCpResumesDownload(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "large")
 
-	breakAfter(s, "READ", 12)
+	breakAt(s, "READ", 12<<20-1)
 	got := pw(t, 5, "cp", s.URL+"/large", dir)
 	wantPart(t, "a server that is gone", got.stderr, "pagewire: cp ")
 	s.SetFaults(nil)
