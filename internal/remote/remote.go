@@ -244,16 +244,33 @@ const (
 	CacheHandle
 )
 
-// Events is told what happens to an open file. It never blocks and never calls down.
+// Events is told what happens to an open file. It never blocks and never calls
+// down. A File tells the Events of the open that made it, as long as it lives.
 type Events interface{ Rights(Change) }
 
-// Change is a change of rights. Ack, if there is one, is called by By at the
-// latest, once nothing is cached beyond Rights; nil means that the change is a
-// grant, or that the rights are gone already.
+// Change is a change of rights; of two, the one with the larger Epoch is newer.
+// Ack, if there is one, is called by By at the latest, once nothing is cached
+// beyond Rights; nil means that the change is a grant, or that the rights are
+// gone already.
 type Change struct {
 	Node   Node
 	Rights Rights
 	Epoch  uint64
+	Trust  Trust
 	By     time.Time
 	Ack    func(error)
 }
+
+// Trust says whether what is kept of a file is what the server has.
+type Trust uint8
+
+const (
+	// Current: it is, as far as Rights go.
+	Current Trust = iota
+	// Unsure: the connection is lost. Nothing kept may be used, nor forgotten,
+	// until the next change says more.
+	Unsure
+	// Outdated: somebody else has changed the file since. What is kept is worth
+	// nothing, and what was to be written must not be.
+	Outdated
+)
