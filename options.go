@@ -1,9 +1,11 @@
 package pagewire
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -30,15 +32,45 @@ type Options struct {
 	MapChars, MapNone bool // neither: mapposix
 	MFSymlinks        bool
 
+	// What is kept of files, and for how long.
+	Cache                 CacheMode
+	ReadAhead             int            // bytes beyond what was asked for; 0: what was measured to pay
+	PageSize              int            // 0: 4 KiB
+	CacheSize             int64          // bytes; 0: a quarter of the memory that is there, 256 MiB at most
+	AttrTime, DirAttrTime *time.Duration // attributes of files and of folders; nil: one second
+	NoServerInodes        bool           // files have inode numbers of our own
+	NoStrictSync          bool           // fsync ends when all is written, be it only in the server's memory
+
 	EchoInterval time.Duration // 0: half a minute
 
 	password Secret
 }
 
+// CacheMode says what may be kept of files without the server's leave. The zero
+// value is CacheStrict.
+type CacheMode string
+
+// The modes of mount.cifs.
 const (
-	minSize, maxSize = 4 << 10, 16 << 20
-	maxCredits       = 65535
-	maxEcho          = 600
+	CacheStrict       CacheMode = "strict"       // nothing: only what the server grants a right for
+	CacheNone         CacheMode = "none"         // nothing, and no rights are asked for
+	CacheLoose        CacheMode = "loose"        // what was read, until the file's times or size change
+	CacheReadOnly     CacheMode = "ro"           // all, since nobody changes anything; implies ReadOnly
+	CacheSingleClient CacheMode = "singleclient" // all, since nobody else uses the share
+)
+
+func (m CacheMode) String() string { return string(cmp.Or(m, CacheStrict)) }
+
+const (
+	minSize, maxSize           = 4 << 10, 16 << 20
+	minReadAhead, maxReadAhead = 1 << 20, 32 << 20
+	minPage, maxPage           = 4 << 10, 1 << 20
+	minCache, maxCache         = 8 << 20, min(1<<40, math.MaxInt/2) // the most that can be reserved
+	maxCredits                 = 65535
+	maxEcho                    = 600
+	// maxAttrTime is 2^30 ticks of the slowest clock that Linux has, a hundred a
+	// second, so that whatever cifs takes on any machine is taken.
+	maxAttrTime = 1 << 30 / 100
 )
 
 // option is one line of the table: what may stand in -o, and in mounts.
@@ -61,6 +93,11 @@ var optionTable = []option{
 		set: setVersion, show: text("vers", func(o *Options) string { return o.Version })},
 	{name: "sec", value: "MECHANISM", help: "logon: ntlmssp (default), ntlmsspi to sign as well, or none to stay anonymous",
 		set: setSecurity, show: text("sec", func(o *Options) string { return o.Security })},
+	{name: "cache", value: "MODE", help: "what is kept of files: strict (default) what the server grants a right for, none nothing, " +
+		"loose what was read until the file's times or size change, ro all, as if nobody changed anything (implies ro), singleclient all, as if nobody else used the share",
+		set: setCache, show: text("cache", func(o *Options) string { return string(o.Cache) })},
+	{name: "strictcache", help: "the same as cache=strict", set: flag(func(o *Options) { o.Cache = CacheStrict })},
+	{name: "directio", aliases: []string{"forcedirectio"}, help: "the same as cache=none", set: flag(func(o *Options) { o.Cache = CacheNone })},
 	{name: "username", aliases: []string{"user"}, value: "[DOMAIN\\]NAME", help: "who logs on (default: $USER)",
 		set: setUser, show: text("username", func(o *Options) string { return o.User })},
 	{name: "password", aliases: []string{"pass"}, value: "SECRET", help: "unsafe, since others can see it; rather use credentials",
@@ -84,6 +121,10 @@ var optionTable = []option{
 	{name: "dir_mode", value: "OCTAL", help: "mode of folders (default: 0755)",
 		set: mode("dir_mode", func(o *Options) *fs.FileMode { return &o.DirMode }), show: octal("dir_mode", func(o *Options) fs.FileMode { return o.DirMode })},
 	{name: "soft", help: "give up on a dead server with an error (default)", set: flag(func(*Options) {})},
+	{name: "serverino", help: "files have the inode numbers that the server gives them (default)",
+		set: flag(func(o *Options) { o.NoServerInodes = false })},
+	{name: "noserverino", help: "files have inode numbers of our own, for servers whose numbers are not unique",
+		set: flag(func(o *Options) { o.NoServerInodes = true }), show: ifSet("noserverino", func(o *Options) bool { return o.NoServerInodes })},
 	{name: "mapposix", help: "map the characters : * ? < > | \" \\ and a last space or dot as macOS does (default)",
 		set: flag(func(o *Options) { o.MapChars, o.MapNone = false, false })},
 	{name: "mapchars", help: "map the characters : * ? < > | \\ as Services for Unix does",
@@ -92,19 +133,34 @@ var optionTable = []option{
 		set: flag(func(o *Options) { o.MapChars, o.MapNone = false, true }), show: ifSet("nomapposix", func(o *Options) bool { return o.MapNone })},
 	{name: "mfsymlinks", help: "keep symbolic links in files, as macOS and Minshall and French do",
 		set: flag(func(o *Options) { o.MFSymlinks = true }), show: ifSet("mfsymlinks", func(o *Options) bool { return o.MFSymlinks })},
+	{name: "nostrictsync", help: "fsync leaves it to the server when its disk gets what was written",
+		set: flag(func(o *Options) { o.NoStrictSync = true }), show: ifSet("nostrictsync", func(o *Options) bool { return o.NoStrictSync })},
 	{name: "sign", help: "demand that everything is signed",
 		set: flag(func(o *Options) { o.Sign = true }), show: ifSet("sign", func(o *Options) bool { return o.Sign })},
 	{name: "seal", help: "demand that everything is encrypted",
 		set: flag(func(o *Options) { o.Seal = true }), show: ifSet("seal", func(o *Options) bool { return o.Seal })},
 	{name: "rsize", value: "SIZE", help: "bytes in the largest read",
-		set: size("rsize", func(o *Options) *int { return &o.ReadSize }), show: count("rsize", func(o *Options) int { return o.ReadSize })},
+		set: size("rsize", minSize, maxSize, func(o *Options) *int { return &o.ReadSize }), show: count("rsize", func(o *Options) int { return o.ReadSize })},
 	{name: "wsize", value: "SIZE", help: "bytes in the largest write",
-		set: size("wsize", func(o *Options) *int { return &o.WriteSize }), show: count("wsize", func(o *Options) int { return o.WriteSize })},
+		set: size("wsize", minSize, maxSize, func(o *Options) *int { return &o.WriteSize }), show: count("wsize", func(o *Options) int { return o.WriteSize })},
+	{name: "rasize", value: "SIZE", help: "bytes to read ahead, 1M to 32M, or auto for what is measured to pay (default)",
+		set: setReadAhead, show: count("rasize", func(o *Options) int { return o.ReadAhead })},
+	{name: "pagesize", value: "SIZE", help: "bytes in a page of the cache, a power of two, 4K to 1M (default: 4K)",
+		set: setPageSize, show: count("pagesize", func(o *Options) int { return o.PageSize })},
+	{name: "cachesize", value: "SIZE", help: "bytes that the cache may have, 8M or more, and 4 times rsize, wsize and pagesize " +
+		"(default: a quarter of the memory that the container or the machine has, 256M at most)",
+		set: size("cachesize", minCache, maxCache, func(o *Options) *int64 { return &o.CacheSize }), show: count("cachesize", func(o *Options) int64 { return o.CacheSize })},
 	{name: "echo_interval", value: "SECONDS", help: "ask a silent server for a sign of life so often; after twice as long it is dead (default: 30)",
 		set:  setEcho,
 		show: count("echo_interval", func(o *Options) int { return int(o.EchoInterval / time.Second) })},
 	{name: "max_credits", value: "N", help: "most credits, of 64 KiB each, to hold at once",
 		set: number("max_credits", 1, maxCredits, func(o *Options) *int { return &o.MaxCredits }), show: count("max_credits", func(o *Options) int { return o.MaxCredits })},
+	{name: "actimeo", value: "SECONDS", help: "keep the attributes of files and folders so long before the server is asked again (default: 1)",
+		set: attrTime("actimeo", fileAttrTime, dirAttrTime), show: seconds("actimeo", sameAttrTime)},
+	{name: "acdirmax", value: "SECONDS", help: "keep the attributes of folders so long",
+		set: attrTime("acdirmax", dirAttrTime), show: unlessSame(seconds("acdirmax", func(o *Options) *time.Duration { return o.DirAttrTime }))},
+	{name: "acregmax", value: "SECONDS", help: "keep the attributes of files so long",
+		set: attrTime("acregmax", fileAttrTime), show: unlessSame(seconds("acregmax", func(o *Options) *time.Duration { return o.AttrTime }))},
 }
 
 // contradictions are options, or options with a value, that exclude each other.
@@ -114,6 +170,12 @@ var contradictions = [][2]string{
 	{"sec=none", "username"}, {"sec=none", "password"}, {"sec=none", "credentials"},
 	{"sec=none", "sign"}, {"sec=none", "seal"},
 	{"vers=2.0.2", "seal"}, {"vers=2.1", "seal"},
+	{"rw", "cache=ro"},
+	{"strictcache", "cache=none"}, {"strictcache", "cache=loose"}, {"strictcache", "cache=ro"}, {"strictcache", "cache=singleclient"},
+	{"directio", "cache=strict"}, {"directio", "cache=loose"}, {"directio", "cache=ro"}, {"directio", "cache=singleclient"},
+	{"directio", "strictcache"},
+	{"serverino", "noserverino"},
+	{"actimeo", "acdirmax"}, {"actimeo", "acregmax"},
 	{"mapposix", "mapchars"}, {"mapposix", "nomapposix"}, {"mapchars", "nomapposix"},
 }
 
@@ -160,6 +222,10 @@ func ParseOptions(s string) (Options, error) {
 			given[opt.name] = "vers=" + o.Version
 		case "sec":
 			given[opt.name] = "sec=" + o.Security
+		case "cache":
+			given[opt.name] = "cache=" + o.Cache.String()
+		case "ro": // takes back an earlier rw
+			delete(given, "rw")
 		}
 	}
 	for _, c := range contradictions {
@@ -167,7 +233,8 @@ func ParseOptions(s string) (Options, error) {
 			return o, &OptionError{c[0], fmt.Sprintf("options %s and %s contradict each other", c[0], c[1])}
 		}
 	}
-	return o, nil
+	o.ReadOnly = o.ReadOnly || o.Cache == CacheReadOnly
+	return o, o.checkCacheSize()
 }
 
 func stands(given map[string]string, what string) bool {

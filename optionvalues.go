@@ -40,12 +40,31 @@ func text(name string, get func(*Options) string) func(*Options) string {
 	}
 }
 
-func count(name string, get func(*Options) int) func(*Options) string {
+func count[N int | int64](name string, get func(*Options) N) func(*Options) string {
 	return func(o *Options) string {
 		if n := get(o); n != 0 {
-			return name + "=" + strconv.Itoa(n)
+			return name + "=" + strconv.FormatInt(int64(n), 10)
 		}
 		return ""
+	}
+}
+
+func seconds(name string, get func(*Options) *time.Duration) func(*Options) string {
+	return func(o *Options) string {
+		if d := get(o); d != nil {
+			return name + "=" + strconv.FormatInt(int64(*d/time.Second), 10)
+		}
+		return ""
+	}
+}
+
+// unlessSame shows nothing where actimeo tells all.
+func unlessSame(show func(*Options) string) func(*Options) string {
+	return func(o *Options) string {
+		if sameAttrTime(o) != nil {
+			return ""
+		}
+		return show(o)
 	}
 }
 
@@ -78,13 +97,13 @@ func number(name string, least, most int, field func(*Options) *int) func(*Optio
 	}
 }
 
-func size(name string, field func(*Options) *int) func(*Options, string) error {
+func size[N int | int64](name string, least, most int64, field func(*Options) *N) func(*Options, string) error {
 	return func(o *Options, v string) error {
 		n, ok := parseSize(v)
-		if !ok || n < minSize || n > maxSize {
-			return fmt.Errorf("%s=%s is not between %d and %d bytes", name, v, minSize, maxSize)
+		if !ok || n < least || n > most {
+			return fmt.Errorf("%s=%s is not between %d and %d bytes", name, v, least, most)
 		}
-		*field(o) = int(n)
+		*field(o) = N(n)
 		return nil
 	}
 }
@@ -146,6 +165,85 @@ func setSecurity(o *Options, v string) error {
 		return nil
 	}
 	return fmt.Errorf("sec=%s is not none, ntlmssp or ntlmsspi", v)
+}
+
+func setCache(o *Options, v string) error {
+	switch m := CacheMode(v); m {
+	case CacheStrict, CacheNone, CacheLoose, CacheReadOnly, CacheSingleClient:
+		o.Cache = m
+		return nil
+	}
+	return fmt.Errorf("cache=%s is not strict, none, loose, ro or singleclient", v)
+}
+
+func setReadAhead(o *Options, v string) error {
+	n, ok := parseSize(v)
+	switch {
+	case v == "auto":
+		n = 0
+	case !ok || n < minReadAhead || n > maxReadAhead:
+		return fmt.Errorf("rasize=%s is neither auto nor between %d and %d bytes", v, minReadAhead, maxReadAhead)
+	}
+	o.ReadAhead = int(n)
+	return nil
+}
+
+func setPageSize(o *Options, v string) error {
+	n, ok := parseSize(v)
+	if !ok || n < minPage || n > maxPage || n&(n-1) != 0 {
+		return fmt.Errorf("pagesize=%s is not a power of two between %d and %d bytes", v, minPage, maxPage)
+	}
+	o.PageSize = int(n)
+	return nil
+}
+
+// leastCache returns how small the page cache may be: it has room for four of the
+// largest pieces, so that a stream fills one while those before it are used and
+// written. of is the option that asks for more than the usual, "" if none does.
+func (o *Options) leastCache() (n int64, of string) {
+	n = minCache
+	for _, size := range []struct {
+		name string
+		n    int
+	}{{"rsize", o.ReadSize}, {"wsize", o.WriteSize}, {"pagesize", o.PageSize}} {
+		if need := 4 * int64(size.n); need > n {
+			n, of = need, fmt.Sprintf("%s=%d", size.name, size.n)
+		}
+	}
+	return n, of
+}
+
+func (o *Options) checkCacheSize() error {
+	if least, of := o.leastCache(); o.CacheSize != 0 && o.CacheSize < least {
+		return &OptionError{"cachesize", fmt.Sprintf("cachesize=%d is not between %d, which is 4 times %s, and %d bytes", o.CacheSize, least, of, int64(maxCache))}
+	}
+	return nil
+}
+
+// attrTime takes seconds for all of the given fields.
+func attrTime(name string, fields ...func(*Options) **time.Duration) func(*Options, string) error {
+	return func(o *Options, v string) error {
+		n, err := strconv.ParseUint(v, 10, 32)
+		if err != nil || n > maxAttrTime {
+			return fmt.Errorf("%s=%s is not between 0 and %d seconds", name, v, maxAttrTime)
+		}
+		for _, field := range fields {
+			d := time.Duration(n) * time.Second
+			*field(o) = &d
+		}
+		return nil
+	}
+}
+
+func fileAttrTime(o *Options) **time.Duration { return &o.AttrTime }
+func dirAttrTime(o *Options) **time.Duration  { return &o.DirAttrTime }
+
+// sameAttrTime returns the time that is set for both files and folders, if it is.
+func sameAttrTime(o *Options) *time.Duration {
+	if f, d := o.AttrTime, o.DirAttrTime; f != nil && d != nil && *f == *d {
+		return f
+	}
+	return nil
 }
 
 // setUser takes NAME, DOMAIN\NAME and DOMAIN/NAME.
