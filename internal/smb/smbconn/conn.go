@@ -46,7 +46,9 @@ type Config struct {
 	Ciphers    []smbcrypt.Cipher // offered, the best first; nil: all
 	Signings   []smbcrypt.Signing
 	ServerName string // for the NETNAME context
-	MaxCredits int    // to ask for; 0: 4096
+	// ClientGUID is who holds leases, on whatever connection. Zero: a random one.
+	ClientGUID [16]byte
+	MaxCredits int // to ask for; 0: 4096
 	// Timeout is how long the server may keep calls waiting without a sign of
 	// life; halfway it is asked for one. One that gives some may keep a call that
 	// it does not say is pending for twice as long. 0: a minute.
@@ -55,7 +57,8 @@ type Config struct {
 	// Redial opens a second connection after a failed negotiation, only to
 	// tell what the server does speak. Nil: it is not told.
 	Redial func(context.Context) (net.Conn, error)
-	// Break hears of oplock and lease breaks. It must not block. Nil: ignored.
+	// Break hears of oplock and lease breaks. It must not block, nor keep the
+	// bytes. Nil: ignored.
 	Break func(notification []byte)
 }
 
@@ -273,13 +276,16 @@ func (c *Conn) abandon(ctx context.Context, calls []*Call, i int) {
 	}
 }
 
-// Go runs f in a goroutine that Close waits for, unless the connection is dead.
-func (c *Conn) Go(f func()) {
+// Go runs f in a goroutine that Close waits for, unless the connection is dead,
+// and says whether it does.
+func (c *Conn) Go(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.dead == nil {
-		c.bg.Go(f)
+	if c.dead != nil {
+		return false
 	}
+	c.bg.Go(f)
+	return true
 }
 
 // Credits is how many credits the server lets the connection have.

@@ -217,6 +217,19 @@ func TestLateIsToldOfRepliesNobodyWaitsFor(t *testing.T) {
 	})
 }
 
+func TestBreaksAreHandedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := make(chan []byte, 1)
+		_, p := connect(t, 1, Config{Break: func(b []byte) { heard <- bytes.Clone(b) }})
+		h := smb2msg.Header{Command: smb2msg.CommandOplockBreak, MessageID: unsolicited}
+		want := message(h, ntstatus.Success, 0, &smb2msg.LeaseBreakNotification{NewEpoch: 7})
+		p.send(want)
+		if got := <-heard; !bytes.Equal(got, want) {
+			t.Errorf("heard of %x, want %x", got, want)
+		}
+	})
+}
+
 func TestInterimReplyBringsCreditsAndTheAsyncID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := connect(t, 1, Config{})

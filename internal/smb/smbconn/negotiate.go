@@ -79,8 +79,11 @@ func (cfg *Config) offer() smb2msg.NegotiateRequest {
 	}
 	newest := slices.Max(m.Dialects)
 	if newest > smb2msg.SMB202 {
-		m.Capabilities = smb2msg.CapLargeMTU
-		rand.Read(m.ClientGUID[:])
+		m.Capabilities = smb2msg.CapLargeMTU | smb2msg.CapLeasing
+		m.ClientGUID = cfg.ClientGUID
+		if m.ClientGUID == ([16]byte{}) {
+			rand.Read(m.ClientGUID[:])
+		}
 	}
 	if newest >= smb2msg.SMB300 {
 		m.Capabilities |= smb2msg.CapEncryption

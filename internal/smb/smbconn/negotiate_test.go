@@ -58,6 +58,24 @@ func agreeing(d smb2msg.Dialect) smb2msg.NegotiateResponse {
 	return m
 }
 
+// TestClientGUID is about who holds leases: who is named, else somebody new.
+// 2.0.2 has no leases.
+func TestClientGUID(t *testing.T) {
+	guid := [16]byte{1, 2, 3}
+	named := Config{ClientGUID: guid}
+	if got := named.offer().ClientGUID; got != guid {
+		t.Errorf("offered as %x, want %x", got, guid)
+	}
+	var unnamed Config
+	if a, b := unnamed.offer(), unnamed.offer(); a.ClientGUID == b.ClientGUID {
+		t.Errorf("two clients are %x", a.ClientGUID)
+	}
+	named.Dialects = []smb2msg.Dialect{smb2msg.SMB202}
+	if m := named.offer(); m.ClientGUID != ([16]byte{}) || m.Capabilities != 0 {
+		t.Errorf("2.0.2 is offered as %x with %x", m.ClientGUID, m.Capabilities)
+	}
+}
+
 func TestNegotiateTakesWhatWasOffered(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg    Config

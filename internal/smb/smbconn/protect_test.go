@@ -80,7 +80,7 @@ func TestProtectionOfReplies(t *testing.T) {
 		return message(h, ntstatus.Pending, 1, &smb2msg.ErrorResponse{})
 	}
 	oplockBreak := func(h smb2msg.Header) []byte {
-		h.Command, h.MessageID, h.SessionID = smb2msg.CommandOplockBreak, unsolicited, 0
+		h.Command, h.MessageID = smb2msg.CommandOplockBreak, unsolicited
 		return message(h, ntstatus.Success, 0, &smb2msg.OplockBreak{})
 	}
 	frames := func(b ...[]byte) [][]byte { return b }
@@ -132,6 +132,11 @@ func TestProtectionOfReplies(t *testing.T) {
 		"sealing: plain error":   {settings{seal: true}, func(h smb2msg.Header, k *keys) [][]byte { return frames(refused(h)) }, ErrSignature},
 		"sealing: plain interim": {settings{seal: true}, func(h smb2msg.Header, k *keys) [][]byte { return frames(interim(h)) }, ErrSignature},
 		"sealing: plain break":   {settings{seal: true}, func(h smb2msg.Header, k *keys) [][]byte { return frames(oplockBreak(h)) }, ErrSignature},
+		"sealing: plain break of no session": {settings{seal: true}, func(h smb2msg.Header, k *keys) [][]byte {
+			reply := k.seal(reply(h))
+			h.SessionID = 0
+			return frames(oplockBreak(h), reply)
+		}, nil},
 		"sealing: a bit is wrong": {settings{seal: true}, func(h smb2msg.Header, k *keys) [][]byte {
 			return frames(flip(k.seal(reply(h)), 300))
 		}, ErrSignature},

@@ -309,7 +309,9 @@ func (c *Conn) answered(h smb2msg.Header, n int64, sealed bool) (*Call, error) {
 		switch {
 		case h.Command != smb2msg.CommandOplockBreak || n > heads:
 			return nil, malformed("unasked-for %v reply of %d bytes", h.Command, n)
-		case c.security.Load().Seal && !sealed:
+		case h.SessionID != 0 && c.security.Load().Seal && !sealed:
+			// Leases are no session's, so that servers have no key to seal their
+			// breaks with. All that these can do is take something away.
 			return nil, fmt.Errorf("%w: %v not sealed", ErrSignature, h.Command)
 		}
 		return nil, nil
