@@ -52,8 +52,12 @@ func (v *Volume) Rename(ctx context.Context, from, to remote.At, replace bool) (
 		return "", err
 	}
 	err = v.at(from, func(path string) (*smbconn.Call, error) {
-		return v.change(ctx, path, smb2msg.AccessDelete, 0, fscc.ClassFileRename,
+		create, err := v.change(ctx, path, smb2msg.AccessDelete, 0, fscc.ClassFileRename,
 			&fscc.FileRenameInformation{ReplaceIfExists: replace, FileName: target})
+		if create == nil && err == nil {
+			v.renamed(path, target)
+		}
+		return create, err
 	})
 	return remote.Node(target), err
 }
@@ -107,12 +111,16 @@ func (v *Volume) remove(ctx context.Context, path string, dir bool) (*smbconn.Ca
 func (v *Volume) change(ctx context.Context, path string, access smb2msg.AccessMask, options smb2msg.CreateOptions,
 	class fscc.Class, info interface{ Append([]byte) []byte }) (*smbconn.Call, error) {
 
-	create := v.createCall(&smb2msg.CreateRequest{
+	m := &smb2msg.CreateRequest{
 		DesiredAccess:     access | smb2msg.AccessReadAttributes,
 		CreateDisposition: smb2msg.Open,
 		CreateOptions:     options | smb2msg.OptionOpenReparsePoint,
 		Name:              path,
-	})
+	}
+	if class == fscc.ClassFileRename {
+		v.lend(m) // what is open here stays so, and what is kept of it stays right
+	}
+	create := v.createCall(m)
 	set := v.setCall(class, info)
 	if err := v.chain(ctx, create, set, v.closeCall()); err != nil {
 		return create, err

@@ -17,18 +17,26 @@ import (
 
 // File is an object of the server that is open here at least once.
 type File struct {
-	v    *Volume
-	path string
-	id   uint64 // the server's; 0: unknown, so never shared
-
-	opens  int           // guarded by Volume.mu
+	v      *Volume
+	id     uint64        // the server's; 0: unknown
 	append chan struct{} // full from asking for the end to writing there
+
+	// guarded by Volume.mu
+	path    string
+	opens   int
+	events  remote.Events // of the first open that had any
+	leases  []*lease      // one for each path it is open by
+	oplocks []*Open       // those of its handles that have one
+	rights  remote.Rights // what all these allow
+	epoch   uint64        // raised with each change of rights
 }
 
 // Open is a handle.
 type Open struct {
 	f      *File
 	id     smb2msg.FileID
+	lease  *lease              // nil: it was opened without
+	level  smb2msg.OplockLevel // its oplock, if it has one; guarded by Volume.mu
 	closed atomic.Bool
 }
 
@@ -68,39 +76,75 @@ func createRequest(path string, how remote.How) *smb2msg.CreateRequest {
 	return m
 }
 
-// Open opens in one trip. It asks for no caching rights and is given none.
-func (v *Volume) Open(ctx context.Context, at remote.At, how remote.How, _ remote.Events) (remote.Opened, error) {
+// Open opens in one trip, and asks for the caching rights in it. See [MS-SMB2]
+// 3.2.4.3.5 and 3.2.4.3.8.
+func (v *Volume) Open(ctx context.Context, at remote.At, how remote.How, events remote.Events) (remote.Opened, error) {
 	var opened remote.Opened
 	err := v.at(at, func(path string) (create *smbconn.Call, err error) {
-		opened, create, err = v.open(ctx, path, how)
+		opened, create, err = v.open(ctx, path, how, events)
 		return create, err
 	})
 	return opened, err
 }
 
-func (v *Volume) open(ctx context.Context, path string, how remote.How) (remote.Opened, *smbconn.Call, error) {
-	create := v.createCall(createRequest(path, how))
-	create.Late = v.closeLate
-	if err := v.s.conn.Do(ctx, create); err != nil {
-		return remote.Opened{}, create, err
+func (v *Volume) open(ctx context.Context, path string, how remote.How, events remote.Events) (remote.Opened, *smbconn.Call, error) {
+	for again := false; ; again = true {
+		m := createRequest(path, how)
+		a := v.ask(m, how, events)
+		create := v.createCall(m)
+		create.Late = v.closeLate
+		opened, err := v.opened(ctx, path, create, a, events)
+		outgrown := err == ntstatus.InvalidParameter && v.outgrown(a)
+		v.asked(a)
+		switch {
+		case outgrown && !again:
+		case err != nil:
+			return remote.Opened{}, create, unlessStopped(err)
+		default:
+			return opened, nil, nil
+		}
 	}
-	if err := verdict(create); err != nil {
-		return remote.Opened{}, create, unlessStopped(err)
-	}
-	var m smb2msg.CreateResponse
-	if err := decode(create, &m); err != nil {
-		return remote.Opened{}, create, err
-	}
-	attr := created(path, &m)
-	f := v.file(path, attr.ID)
-	return remote.Opened{File: f, Open: &Open{f: f, id: m.FileID}, Attr: attr}, nil, nil
 }
 
-// file returns the File of an object, one more open of which there is now.
-func (v *Volume) file(path string, id uint64) *File {
+// opened sends a CREATE and makes an open of what it brings.
+func (v *Volume) opened(ctx context.Context, path string, create *smbconn.Call, a *asking, events remote.Events) (remote.Opened, error) {
+	var m smb2msg.CreateResponse
+	if err := v.trip(ctx, create, &m); err != nil {
+		return remote.Opened{}, err
+	}
+	attr := created(path, &m)
+	o := &Open{id: m.FileID}
+	var ack smbconn.Body
 	v.mu.Lock()
-	defer v.mu.Unlock()
+	f := v.file(path, attr.ID, a)
+	o.f = f
+	if f.events == nil {
+		f.events = events
+	}
+	switch {
+	case a == nil, attr.Kind != remote.Regular:
+	case a.lease != nil:
+		o.takeLease(a, &m)
+	case o.takeOplock(a, &m):
+		ack = &smb2msg.OplockBreak{OplockLevel: o.level, FileID: o.id}
+	}
+	tell := v.lowered(f, nil)
+	opened := remote.Opened{File: f, Open: o, Attr: attr, Rights: f.rights, Epoch: f.epoch}
+	v.mu.Unlock()
+	tell()
+	if ack != nil {
+		v.answer(ack)
+	}
+	return opened, nil
+}
+
+// file returns the File of an object, one more open of which there is now. An
+// object without an ID is shared by those who share a lease. v.mu is held.
+func (v *Volume) file(path string, id uint64, a *asking) *File {
 	f := v.files[id]
+	if id == 0 && a != nil && a.lease != nil {
+		f = a.lease.file
+	}
 	if f == nil {
 		f = &File{v: v, path: path, id: id, append: make(chan struct{}, 1)}
 		if id != 0 {
@@ -116,20 +160,33 @@ func (o *Open) Close(ctx context.Context) error {
 	if o.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	v := o.f.v
+	f, v := o.f, o.f.v
 	v.mu.Lock()
-	if o.f.opens--; o.f.opens == 0 {
-		delete(v.files, o.f.id)
+	if f.opens--; f.opens == 0 {
+		delete(v.files, f.id)
 	}
+	o.dropLease()
+	o.dropOplock()
+	tell := v.lowered(f, nil)
 	v.mu.Unlock()
-	return v.close(ctx, o.id)
+	tell()
+	err := v.close(ctx, o.id)
+	v.closedUnder(o.lease)
+	return err
+}
+
+// node is where the file is now.
+func (f *File) node() string {
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	return f.path
 }
 
 // handle is the handle of an open that is open.
 func (f *File) handle(o remote.Open) (smb2msg.FileID, error) {
 	open, ok := o.(*Open)
 	if !ok || open.f != f {
-		panic(fmt.Sprintf("smb: %T %v is no open of %s", o, o, f.path))
+		panic(fmt.Sprintf("smb: %T %v is no open of %s", o, o, f.node()))
 	}
 	if open.closed.Load() {
 		return smb2msg.FileID{}, net.ErrClosed
@@ -225,7 +282,7 @@ func (f *File) GetAttr(ctx context.Context, open remote.Open) (remote.Attr, erro
 	if err := f.v.s.conn.Do(ctx, query); err != nil {
 		return remote.Attr{}, err
 	}
-	return f.v.allInfo(f.path, query)
+	return f.v.allInfo(f.node(), query)
 }
 
 // SetSize sets the size and asks what the file then is, in one trip.
@@ -252,5 +309,5 @@ func (f *File) SetSize(ctx context.Context, open remote.Open, size int64) (remot
 	if err := verdict(set); err != nil {
 		return remote.Attr{}, err
 	}
-	return f.v.allInfo(f.path, query)
+	return f.v.allInfo(f.node(), query)
 }

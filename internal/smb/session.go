@@ -10,10 +10,13 @@ package smb
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/internal/auth"
@@ -51,9 +54,13 @@ type Session struct {
 	cfg    Config
 	conn   *smbconn.Conn
 	server string
-	guest  bool // or nobody: without keys
+	guid   [16]byte // who holds this session's leases
+	guest  bool     // or nobody: without keys
 	read   *flow.Estimator
 	write  *flow.Estimator
+
+	mu      sync.Mutex
+	volumes []*Volume // that are connected; guarded by mu
 }
 
 // Dial negotiates over nc, which it owns from now on, and logs on.
@@ -61,20 +68,24 @@ func Dial(ctx context.Context, nc net.Conn, server string, cfg Config) (*Session
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	s := &Session{cfg: cfg, server: server, read: new(flow.Estimator), write: new(flow.Estimator)}
+	rand.Read(s.guid[:])
 	conn, err := smbconn.New(ctx, nc, smbconn.Config{
 		Dialects:   cfg.Dialects,
 		Sign:       cfg.Sign,
 		Seal:       cfg.Seal,
 		ServerName: server,
+		ClientGUID: s.guid,
 		MaxCredits: cfg.MaxCredits,
 		Timeout:    cfg.Timeout,
 		Logger:     cfg.Logger,
 		Redial:     cfg.Redial,
+		Break:      s.broken,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg, conn: conn, server: server, read: new(flow.Estimator), write: new(flow.Estimator)}
+	s.conn = conn
 	if err := s.logOn(ctx); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("log on to %s: %w", server, err)
@@ -178,6 +189,19 @@ func (s *Session) secure(last *smbconn.Call, flags smb2msg.SessionFlags, key []b
 	}
 	s.conn.Secure(sec)
 	return nil
+}
+
+// mounted returns the volumes there are now.
+func (s *Session) mounted() []*Volume {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.volumes)
+}
+
+func (s *Session) unmounted(v *Volume) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.volumes = slices.DeleteFunc(s.volumes, func(other *Volume) bool { return other == v })
 }
 
 // Ping asks the server for a sign of life and says how long it took.

@@ -25,8 +25,9 @@ type Volume struct {
 
 	ops sync.Pool // *ioCall
 
-	mu    sync.Mutex
-	files map[uint64]*File // open, by the server's id; guarded by mu
+	mu      sync.Mutex
+	files   map[uint64]*File // open, by the server's id; guarded by mu, as is caching
+	caching caching
 }
 
 var _ remote.Volume = (*Volume)(nil)
@@ -67,6 +68,9 @@ func (s *Session) connect(ctx context.Context, share string) (*Volume, smb2msg.S
 	if err := v.validate(ctx); err != nil {
 		return nil, 0, err
 	}
+	s.mu.Lock()
+	s.volumes = append(s.volumes, v)
+	s.mu.Unlock()
 	return v, m.ShareType, nil
 }
 
@@ -126,6 +130,7 @@ func (v *Volume) Session() *Session { return v.s }
 
 // Close disconnects from the share; the session stays.
 func (v *Volume) Close(ctx context.Context) error {
+	defer v.s.unmounted(v)
 	call := v.newCall(smb2msg.CommandTreeDisconnect, &smb2msg.TreeDisconnectRequest{})
 	if err := v.s.conn.Do(ctx, call); err != nil {
 		return err
