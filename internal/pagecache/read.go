@@ -1,0 +1,263 @@
+package pagecache
+
+import (
+	"context"
+	"io"
+
+	"github.com/pagewire/pagewire/internal/extent"
+	"github.com/pagewire/pagewire/internal/remote"
+)
+
+// copyPiece is how much is copied under a file's lock at a time.
+const copyPiece = 256 << 10
+
+// ReadAt reads into p from off: see io.ReaderAt.
+func (o *Open) ReadAt(ctx context.Context, p []byte, off int64) (n int, err error) {
+	if err := o.check(remote.ForRead, off); err != nil {
+		return 0, err
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	f := o.file
+	ahead := o.note(extent.Range{Off: off, End: off + int64(len(p))})
+	for missed := false; ; missed = true {
+		m, found := f.copyOut(p[n:], off+int64(n))
+		n += m
+		switch {
+		case found == direct:
+			m, err = o.readDirect(ctx, p[n:], off+int64(n))
+			return n + m, err
+		case found == absent:
+			// below
+		default:
+			if !missed {
+				f.cache.counts.hits.Add(1)
+			}
+			if !ahead.Empty() {
+				o.prefetch(ahead)
+			}
+			if n < len(p) {
+				err = io.EOF
+			}
+			return n, err
+		}
+		if !missed {
+			f.cache.counts.misses.Add(1)
+		}
+		need := extent.Range{Off: off + int64(n), End: off + int64(len(p))}
+		m, err = o.load(ctx, need, ahead, p[n:])
+		n += m
+		if err != nil {
+			return n, err
+		}
+		ahead = extent.Range{}
+	}
+}
+
+// found says what copyOut has come to.
+type found uint8
+
+const (
+	all    found = iota // that was asked for, or all up to the end of the file
+	absent              // the next byte is not here
+	direct              // nothing may be kept
+)
+
+// copyOut copies the valid bytes at off, as far as they go without a gap.
+func (f *File) copyOut(p []byte, off int64) (n int, _ found) {
+	for {
+		m, what := f.copyPiece(p[n:], off+int64(n))
+		n += m
+		if m == 0 || what != all || n == len(p) {
+			return n, what
+		}
+	}
+}
+
+func (f *File) copyPiece(p []byte, off int64) (n int, _ found) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if !f.keepsLocked(remote.CacheRead) {
+		return 0, direct
+	}
+	if off >= f.size {
+		return 0, all
+	}
+	end := min(off+int64(min(len(p), copyPiece)), f.size, chunkEnd(off))
+	c := f.chunkLocked(off)
+	if c == nil {
+		return 0, absent
+	}
+	r, ok := c.valid.First(off)
+	if !ok || r.Off > off {
+		return 0, absent
+	}
+	r = extent.Range{Off: off, End: min(r.End, end)}
+	for _, m := range c.runs[c.find(off):] {
+		if m.r.Off >= r.End {
+			break
+		}
+		m.touch()
+		n += copy(p[n:], m.bytes(r))
+	}
+	return n, all
+}
+
+// note notes an access, and returns what to read ahead for it.
+func (o *Open) note(r extent.Range) extent.Range {
+	size := o.file.Size()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.age--; o.age < 0 {
+		o.age = windowAge
+		o.window = o.file.window()
+	}
+	ahead := o.stream.access(r, size, o.window)
+	if !ahead.Empty() {
+		o.age = 0
+		if !o.streams {
+			o.streams = true
+			o.file.cache.streams.Add(1)
+		}
+	}
+	return ahead
+}
+
+// windowAge is how many accesses a look at the window lasts, if nothing is read ahead.
+const windowAge = 64
+
+// window returns what may be read ahead now.
+func (f *File) window() window {
+	size, requests := f.request(remote.Reading)
+	most := min(f.cache.budget/4, f.cache.budget/2/max(f.cache.streams.Load(), 1))
+	return window{request: size, most: min(size*int64(requests), most), fixed: min(f.cfg.Ahead, most)}
+}
+
+// request returns how large a request should be, and how many are best in flight.
+func (f *File) request(d remote.Direction) (size int64, requests int) {
+	f.mu.RLock()
+	file := f.remote
+	f.mu.RUnlock()
+	if file == nil {
+		return f.cache.page, 1
+	}
+	w, l := file.Flow().Window(d), file.Limits()
+	limit := l.Read
+	if d == remote.Writing {
+		limit = l.Write
+	}
+	size = max(min(int64(w.Size), int64(limit), f.cache.budget/8, maxRun), 1)
+	return size, max(w.Requests, 1)
+}
+
+// prefetch starts to read r, of which nobody waits for anything yet.
+func (o *Open) prefetch(r extent.Range) {
+	f := o.file
+	size, _ := f.request(remote.Reading)
+	f.mu.Lock()
+	fills := o.planLocked(r, size, remote.Ahead)
+	f.mu.Unlock()
+	o.begin(fills)
+}
+
+// begin runs fills in the background.
+func (o *Open) begin(fills []*fill) {
+	if len(fills) == 0 {
+		return
+	}
+	started := o.background(func() {
+		for i, fl := range fills {
+			if !fl.allocate() {
+				fl.fail()
+				continue
+			}
+			o.file.cache.counts.ahead.Add(fl.r.Len())
+			if i == len(fills)-1 {
+				fl.run(o.ctx)
+			} else if !o.background(func() { fl.run(o.ctx) }) {
+				fl.fail()
+			}
+		}
+	})
+	if !started {
+		for _, fl := range fills {
+			fl.fail()
+		}
+	}
+}
+
+// background runs f for as long as the open is open.
+func (o *Open) background(f func()) bool {
+	o.file.mu.Lock()
+	defer o.file.mu.Unlock()
+	if o.ctx.Err() != nil {
+		return false
+	}
+	o.pending.Go(f)
+	return true
+}
+
+// load returns when some of what need begins with has come, or may have: it reads
+// that itself or waits for whoever does, and has ahead read, too. When there is no
+// memory, it reads into p instead, and says how much.
+func (o *Open) load(ctx context.Context, need, ahead extent.Range, p []byte) (n int, err error) {
+	f := o.file
+	size, _ := f.request(remote.Reading)
+	want := need
+	if !ahead.Empty() {
+		want.End = max(want.End, ahead.End)
+	}
+	changed := f.changed.wait()
+	f.mu.Lock()
+	want.End = min(want.End, f.size)
+	fills := o.planLocked(want, size, remote.Demand)
+	f.mu.Unlock()
+	for _, fl := range fills {
+		if fl.r.Off >= need.End {
+			fl.class = remote.Ahead
+		}
+	}
+	if len(fills) == 0 || fills[0].r.Off > need.Off { // it is here by now, or somebody else is at it
+		o.begin(fills)
+		if f.here(need.Off) {
+			return 0, nil
+		}
+		select {
+		case <-changed:
+			return 0, nil
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+	o.begin(fills[1:])
+	first := fills[0]
+	if first.allocate() {
+		if err = first.run(ctx); err != nil && f.here(need.Off) {
+			err = nil // it came, but not all that was to come with it
+		}
+		return 0, err
+	}
+	first.fail()
+	return o.readDirect(ctx, p[:min(int64(len(p)), size)], need.Off)
+}
+
+// here reports whether load need not wait for the byte at off: it is valid, or not
+// to be kept, or nobody fetches it.
+func (f *File) here(off int64) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if !f.keepsLocked(remote.CacheRead) || off >= f.size {
+		return true
+	}
+	r := extent.Range{Off: off, End: off + 1}
+	if c := f.chunkLocked(off); c != nil && c.valid.Overlaps(r) {
+		return true
+	}
+	for _, fl := range f.fills {
+		if fl.r.Overlaps(r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,402 @@
+package pagecache
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/pagewire/pagewire/internal/extent"
+	"github.com/pagewire/pagewire/internal/remote"
+)
+
+// What starts writing: bytes are dirty for longer than maxAge, or more of them than
+// threshold; memory is wanted; somebody syncs or closes the file, or the rights to
+// keep it dirty end.
+const (
+	maxAge    = 5 * time.Second
+	maxWrites = 1024 // requests of one file under way, whatever the window
+)
+
+func (c *Cache) threshold() int64 { return min(16<<20, c.budget/8) }
+
+// plan says which dirty bytes to write next. It is the policy of writing, and pure.
+type plan struct {
+	from, to int64 // where to look
+	request  int64 // bytes that one request carries
+	whole    bool  // only what reaches the border of a request, so that nothing will be added to it
+	growing  int64 // nothing that ends here, since more may follow; -1: never mind
+}
+
+// next returns what to write: the first dirty bytes, with what follows without a gap,
+// up to the next multiple of the request. So however small the pieces are in which a
+// file is written, it goes out in whole requests, always at the same borders.
+// first returns the first dirty range that ends behind an offset.
+func (p plan) next(first func(int64) (extent.Range, bool)) (extent.Range, bool) {
+	for at := p.from; at < p.to; {
+		r, ok := first(at)
+		if !ok {
+			break
+		}
+		r.Off = max(r.Off, at)
+		border := (r.Off/p.request + 1) * p.request
+		r.End = min(r.End, border, p.to)
+		if r.Empty() {
+			break
+		}
+		if r.End == border || !p.whole && r.End != p.growing {
+			return r, true
+		}
+		at = r.End
+	}
+	return extent.Range{}, false
+}
+
+// firstDirtyLocked returns the first dirty range that ends behind at, but for what
+// is flying: it will be cut off.
+func (f *File) firstDirtyLocked(at int64) (extent.Range, bool) {
+	i, _ := slices.BinarySearch(f.dirty, at>>maxRunShift)
+	for _, n := range f.dirty[i:] {
+		for r := range f.chunks[n].dirty.In(extent.Range{Off: at, End: chunkEnd(n << maxRunShift)}) {
+			if free, ok := f.flying.Gap(r); ok {
+				return free, true
+			}
+		}
+	}
+	return extent.Range{}, false
+}
+
+// soiledIn reports whether any byte of r is dirty.
+func (f *File) soiledLocked(r extent.Range) bool {
+	d, ok := f.dirtyLocked(r.Off)
+	return ok && d.Off < r.End
+}
+
+// dirtyLocked returns the first dirty range that ends behind at.
+func (f *File) dirtyLocked(at int64) (extent.Range, bool) {
+	i, _ := slices.BinarySearch(f.dirty, at>>maxRunShift)
+	for _, n := range f.dirty[i:] {
+		if r, ok := f.chunks[n].dirty.First(at); ok {
+			return r, true
+		}
+	}
+	return extent.Range{}, false
+}
+
+// sweep is one passage over dirty bytes, on behalf of somebody.
+type sweep struct {
+	at, to int64
+	over   bool   // all of it is under way or done
+	issued uint64 // File.issued then
+}
+
+// write is dirty bytes under way to the server.
+type write struct {
+	f    *File
+	o    *Open
+	r    extent.Range
+	runs []*run
+	seq  uint64
+}
+
+// pump starts as many writes as the window has room for and as there is need of.
+func (f *File) pump() {
+	size, requests := f.request(remote.Writing)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	waiters := len(f.sweeps)
+	for o := f.writerLocked(); len(f.writes) < min(requests, maxWrites); {
+		if o == nil && f.bytes > 0 {
+			break
+		}
+		r, ok := f.nextLocked(size)
+		if !ok || !f.cache.background(f.beginLocked(o, r).run) {
+			break
+		}
+	}
+	if len(f.sweeps) < waiters {
+		f.changed.wake()
+	}
+}
+
+// nextLocked returns what to write next: for those who wait, or because it is much.
+func (f *File) nextLocked(request int64) (extent.Range, bool) {
+	for len(f.sweeps) > 0 {
+		s := f.sweeps[0]
+		r, ok := plan{from: s.at, to: s.to, request: request, growing: -1}.next(f.firstDirtyLocked)
+		if ok {
+			s.at = r.End
+			return r, true
+		}
+		s.over, s.issued = true, f.issued
+		f.sweeps = slices.Delete(f.sweeps, 0, 1)
+	}
+	if f.stalled || f.bytes < f.cache.threshold() {
+		return extent.Range{}, false
+	}
+	whole := f.bytes < 2*f.cache.threshold()
+	for range 2 { // from where the last one ended, and then from the start
+		r, ok := plan{from: f.cursor, to: everything.End, request: request, whole: whole, growing: f.growing}.next(f.firstDirtyLocked)
+		if ok {
+			f.cursor = r.End
+			return r, true
+		}
+		f.cursor = 0
+	}
+	return extent.Range{}, false
+}
+
+// writerLocked returns an open to write with.
+func (f *File) writerLocked() *Open {
+	for _, o := range slices.Backward(f.opens) {
+		if o.access&remote.ForWrite != 0 {
+			return o
+		}
+	}
+	return nil
+}
+
+// beginLocked makes dirty bytes flying.
+func (f *File) beginLocked(o *Open, r extent.Range) *write {
+	f.issued++
+	w := &write{f: f, o: o, r: r, seq: f.issued}
+	c := f.chunkLocked(r.Off)
+	for _, m := range c.runs[c.find(r.Off):] {
+		if m.r.Off >= r.End {
+			break
+		}
+		f.cache.pin(m)
+		w.runs = append(w.runs, m)
+	}
+	f.cleanLocked(r.Off>>maxRunShift, r)
+	f.cache.dirty.Add(r.Len())
+	f.flying.Add(r)
+	f.writes = append(f.writes, w)
+	return w
+}
+
+// run writes, and starts what is next.
+func (w *write) run() {
+	f := w.f
+	n, err := w.send()
+	var attr remote.Attr
+	lost := err != nil && !f.temporary(err)
+	known := false
+	if lost {
+		f.cache.logger.Warn("written bytes are lost", "offset", w.r.Off+n, "bytes", w.r.Len()-n, "err", err)
+		var attrErr error
+		attr, attrErr = w.o.server.GetAttr(f.cache.ctx, w.o.remote)
+		known = attrErr == nil
+	}
+	f.mu.Lock()
+	f.writes = slices.DeleteFunc(f.writes, func(other *write) bool { return other == w })
+	f.flying.Remove(w.r)
+	f.cache.dirty.Add(-w.r.Len())
+	if n > 0 {
+		f.server = max(f.server, w.r.Off+n)
+	}
+	rest := extent.Range{Off: w.r.Off + n, End: w.r.End}
+	switch {
+	case lost:
+		f.failLocked(err)
+		f.invalidateLocked(rest)
+		if known {
+			f.serverSizeLocked(attr.Size)
+		}
+	case err != nil:
+		f.stalled, f.stall = true, err
+		f.stalls++
+		f.soilAgainLocked(rest)
+	}
+	f.mu.Unlock()
+	for _, m := range w.runs {
+		f.cache.unpin(m)
+	}
+	f.changed.wake()
+	f.cache.freed.wake()
+	f.pump()
+}
+
+// soilAgainLocked makes bytes dirty that could not be written, but for those that
+// are worth nothing by now.
+func (f *File) soilAgainLocked(r extent.Range) {
+	if c := f.chunkLocked(r.Off); c != nil {
+		for part := range c.valid.In(r) {
+			f.soilLocked(r.Off>>maxRunShift, part)
+		}
+	}
+}
+
+func (f *File) temporary(err error) bool {
+	return f.cache.ctx.Err() == nil && f.cfg.Temporary != nil && f.cfg.Temporary(err)
+}
+
+// send returns how much of the range got there.
+func (w *write) send() (n int64, err error) {
+	f := w.f
+	bufs := make([][]byte, 0, len(w.runs))
+	for r := w.r; !r.Empty() && err == nil; {
+		bufs = bufs[:0]
+		for _, m := range w.runs {
+			if m.r.Overlaps(r) {
+				bufs = append(bufs, m.bytes(r))
+			}
+		}
+		var m int
+		start := f.cfg.Writes.Begin()
+		m, _, err = w.o.server.WriteAt(f.cache.ctx, remote.Req{Open: w.o.remote, Off: r.Off, Class: remote.Back}, remote.Write{Data: bufs})
+		f.cfg.Writes.Done(start, m, err)
+		if m == 0 && err == nil {
+			err = io.ErrShortWrite
+		}
+		n += int64(m)
+		r.Off += int64(m)
+	}
+	return n, err
+}
+
+// settle returns when nothing of r is dirty or flying that was so when it began.
+func (f *File) settle(ctx context.Context, r extent.Range) error {
+	f.mu.Lock()
+	quiet := !f.soiledLocked(r) && !f.flying.Overlaps(r)
+	if quiet {
+		f.mu.Unlock()
+		return nil
+	}
+	s := &sweep{at: r.Off, to: r.End}
+	if r == everything {
+		s.to = max(f.size, 1)
+	}
+	stalls := f.stalls
+	f.stalled = false
+	f.sweeps = append(f.sweeps, s)
+	f.mu.Unlock()
+	f.pump()
+	err := f.await(ctx, func() bool {
+		f.mu.RLock()
+		defer f.mu.RUnlock()
+		return s.over && !slices.ContainsFunc(f.writes, func(w *write) bool { return w.seq <= s.issued && w.r.Overlaps(r) })
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.sweeps = slices.DeleteFunc(f.sweeps, func(other *sweep) bool { return other == s })
+		return err
+	}
+	if f.stalls != stalls && f.soiledLocked(r) {
+		return f.stall
+	}
+	return nil
+}
+
+// pressure has everything written that is dirty.
+func (c *Cache) pressure() {
+	c.mu.Lock()
+	files := make([]*File, 0, len(c.writing))
+	for f := range c.writing {
+		files = append(files, f)
+	}
+	c.mu.Unlock()
+	for _, f := range files {
+		f.drain()
+	}
+}
+
+// drain has all dirty bytes written, and does not wait for it.
+func (f *File) drain() {
+	f.mu.Lock()
+	if len(f.sweeps) == 0 && f.bytes > 0 {
+		f.stalled = false
+		f.sweeps = append(f.sweeps, &sweep{to: everything.End})
+	}
+	f.mu.Unlock()
+	f.pump()
+}
+
+// aged has written what has been dirty for a while.
+func (f *File) aged() {
+	f.drain()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.aging = f.bytes > 0 && f.cache.ctx.Err() == nil; f.aging {
+		time.AfterFunc(maxAge, f.aged)
+	}
+}
+
+// Sync returns when everything that was written is on the server, and durable there
+// unless NoCommit says that this does not matter. Of each write that has failed for
+// good since, every open hears once.
+func (o *Open) Sync(ctx context.Context) error {
+	if o.closed.Load() {
+		return ErrClosed
+	}
+	f := o.file
+	err := f.settle(ctx, everything)
+	f.mu.Lock()
+	if lost := o.reportLocked(); lost != nil {
+		err = lost
+	}
+	file, writer := f.remote, o
+	if o.access&remote.ForWrite == 0 {
+		writer = f.writerLocked()
+	}
+	f.mu.Unlock()
+	if err != nil || writer == nil || f.cfg.NoCommit {
+		return err
+	}
+	redo, err := file.Commit(ctx, writer.remote, nil)
+	if err == nil && len(redo) > 0 {
+		err = errRedo
+	}
+	return err
+}
+
+// Close writes what is dirty, gives the open up, and reports what Sync would have.
+func (o *Open) Close(ctx context.Context) error {
+	f := o.file
+	f.mu.Lock()
+	again := o.closed.Swap(true)
+	f.mu.Unlock()
+	if again {
+		return ErrClosed
+	}
+	o.end()
+	var err error
+	if o.access&remote.ForWrite != 0 {
+		err = f.settle(ctx, everything)
+	}
+	f.mu.Lock()
+	f.opens = slices.DeleteFunc(f.opens, func(other *Open) bool { return other == o })
+	f.mu.Unlock()
+	o.pending.Wait()
+	// A write that began meanwhile may use this open. It ends with the connection at
+	// the latest.
+	f.await(context.WithoutCancel(ctx), func() bool {
+		f.mu.RLock()
+		defer f.mu.RUnlock()
+		return !slices.ContainsFunc(f.writes, func(w *write) bool { return w.o == o })
+	})
+	f.mu.Lock()
+	if f.bytes > 0 && f.writerLocked() == nil {
+		f.failLocked(cmp.Or(err, ErrClosed))
+		f.discardLocked()
+	}
+	if lost := o.reportLocked(); lost != nil {
+		err = lost
+	}
+	if len(f.opens) == 0 {
+		f.remote, f.rights, f.epoch, f.unsure = nil, 0, 0, false
+	}
+	f.mu.Unlock()
+	f.pump()
+	f.changed.wake()
+	f.cache.freed.wake()
+	if o.streams {
+		f.cache.streams.Add(-1)
+	}
+	if closeErr := o.remote.Close(ctx); err == nil {
+		err = closeErr
+	}
+	return err
+}
