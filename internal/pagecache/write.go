@@ -183,7 +183,15 @@ func (o *Open) copyIn(p []byte, off int64, spare **run) (n int, ripe bool, _ sto
 	return n, f.bytes >= f.cache.threshold() && len(f.writes) < maxWrites, going
 }
 
-func (f *File) touchLocked() { f.touched = time.Now() }
+// touchLocked notes that the file was written here. It is never twice at the same time,
+// as Learn tells by it whether anything came between.
+func (f *File) touchLocked() {
+	if now := time.Now(); now.After(f.touched) {
+		f.touched = now
+	} else {
+		f.touched = f.touched.Add(1)
+	}
+}
 
 // home returns a run for bytes at off, of which n are to come: as large as what was
 // written before it without a gap, so that a file written from its start takes few

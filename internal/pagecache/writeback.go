@@ -193,6 +193,7 @@ func (w *write) run() {
 	f.writes = slices.DeleteFunc(f.writes, func(other *write) bool { return other == w })
 	f.flying.Remove(w.r)
 	f.cache.dirty.Add(-w.r.Len())
+	f.touched = f.touched.Add(1) // what the server said before says nothing any more: see Learn
 	if n > 0 {
 		f.server = max(f.server, w.r.Off+n)
 	}
