@@ -147,7 +147,7 @@ func (s *Set) All() iter.Seq[Range] { return slices.Values(s.ranges) }
 // In yields what of r is in the set, in order. The set is not to be changed meanwhile.
 func (s *Set) In(r Range) iter.Seq[Range] {
 	return func(yield func(Range) bool) {
-		for i := s.search(r.Off); i < len(s.ranges) && s.ranges[i].Off < r.End; i++ {
+		for i := s.search(r.Off); i < len(s.ranges) && s.ranges[i].Overlaps(r); i++ {
 			if !yield(s.ranges[i].Intersect(r)) {
 				return
 			}
