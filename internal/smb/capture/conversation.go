@@ -68,6 +68,9 @@ func (g golden) addReply(m, request message, who string) {
 		kind := ""
 		if m.u16(header) == 44 {
 			kind = "lease"
+			if m.u16(header+2) > 0 { // it has an epoch
+				kind = "lease2"
+			}
 		}
 		g.add(smb2Folder+join("oplock_break", "notification", kind), who, m)
 		return

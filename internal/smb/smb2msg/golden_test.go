@@ -83,6 +83,7 @@ func TestGolden(t *testing.T) {
 		{"set_info_response*", &SetInfoResponse{}},
 		{"oplock_break_notification.hex", &OplockBreak{}},
 		{"oplock_break_notification_lease.hex", &LeaseBreakNotification{}},
+		{"oplock_break_notification_lease2.hex", &LeaseBreakNotification{}},
 		{"oplock_break_request.hex", &OplockBreak{}},
 		{"oplock_break_request_lease.hex", &LeaseBreak{}},
 		{"oplock_break_response.hex", &OplockBreak{}},
@@ -152,6 +153,21 @@ func withoutNoise(m message, b []byte, n int) []byte {
 		b = b[:len(b)-1]
 	}
 	return b
+}
+
+// TestGoldenLeaseBreak says what the server meant, as the test that made it send
+// this tells: the fourth change of a lease that was asked for in epoch 0x4711.
+func TestGoldenLeaseBreak(t *testing.T) {
+	files := goldenFiles(t, "oplock_break_notification_lease2*")
+	got, err := decode(&LeaseBreakNotification{}, readGolden(t, files[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := got.(*LeaseBreakNotification)
+	all := LeaseRead | LeaseWrite | LeaseHandle
+	if m.NewEpoch != 0x4715 || m.Flags != LeaseBreakAckRequired || m.CurrentLeaseState != all || m.NewLeaseState != LeaseRead|LeaseHandle {
+		t.Errorf("%+v", m)
+	}
 }
 
 // Compounds fall apart into messages that make the same compound.
