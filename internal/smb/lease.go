@@ -250,7 +250,7 @@ func (o *Open) takeLease(a *asking, m *smb2msg.CreateResponse) {
 		return
 	}
 	switch {
-	case l.file == nil:
+	case l.file == nil: // what an earlier file may have had is gone
 		l.file, l.rights, l.epoch = f, 0, given.Epoch
 		f.leases = append(f.leases, l)
 	case l.file != f:
@@ -263,8 +263,7 @@ func (o *Open) takeLease(a *asking, m *smb2msg.CreateResponse) {
 	l.rights |= rightsOf(given.LeaseState) & a.left
 }
 
-// dropLease takes a handle off its lease before it is closed. What the last one
-// leaves behind is nothing: the next may be given less. v.mu is held.
+// dropLease takes a handle off its lease before it is closed. v.mu is held.
 func (o *Open) dropLease() {
 	l := o.lease
 	if l == nil {
@@ -275,5 +274,5 @@ func (o *Open) dropLease() {
 	}
 	f := l.file
 	f.leases = slices.DeleteFunc(f.leases, func(other *lease) bool { return other == l })
-	l.file, l.rights = nil, 0
+	l.file = nil
 }

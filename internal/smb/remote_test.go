@@ -109,6 +109,7 @@ func TestRemote(t *testing.T) {
 					Reserved: true,
 					// Samba's file names are UTF-8 of at most 255 bytes.
 					MaxNameBytes: 255,
+					Rights:       allRights,
 				},
 			}
 		})

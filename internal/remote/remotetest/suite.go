@@ -36,6 +36,9 @@ type Caps struct {
 	MaxName        int  // UTF-16 units; 0: 255
 	MaxNameBytes   int  // in UTF-8, 0: as many as MaxName needs
 
+	// Rights are those that the only client gets who asks for all of them, at least.
+	Rights remote.Rights
+
 	// Fill takes room from the volume until so many bytes are free. It is
 	// called with -1 to undo that. The other tests need 128 MiB.
 	Fill func(t *testing.T, free int64)

@@ -17,6 +17,7 @@ func target(t *testing.T, cfg Config) Target {
 		Second: f.Another(cfg),
 		Caps: Caps{
 			Symlinks: true, Links: true, DOS: true, FoldCase: cfg.FoldCase, Reserved: true, LoneSurrogates: true,
+			Rights: cfg.Rights,
 			Fill: func(_ *testing.T, free int64) {
 				f.Set(func(c *Config) {
 					if c.Capacity = 0; free >= 0 {
