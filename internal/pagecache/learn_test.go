@@ -7,6 +7,19 @@ import (
 	"github.com/pagewire/pagewire/internal/remote/remotetest"
 )
 
+func TestFlushWritesAndCommitsNothing(t *testing.T) {
+	r := newRig(t, Config{Budget: 1 << 20}, FileConfig{}, remotetest.Config{}, []byte("old"))
+	o := r.open()
+	if _, err := o.WriteAt(ctx, []byte("new"), 0); err != nil {
+		t.Fatal(err)
+	}
+	must(t, o.Flush(ctx))
+	if got := string(r.bytes()); got != "new" || r.fake.Count("Commit") != 0 {
+		t.Errorf("the server has %q after %d commits, want new after none", got, r.fake.Count("Commit"))
+	}
+	must(t, o.Close(ctx))
+}
+
 // An answer that was asked for while bytes were dirty may be from before they got to
 // the server, and then says nothing once they have.
 func TestLateAnswersAreNotLearned(t *testing.T) {

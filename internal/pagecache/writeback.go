@@ -353,6 +353,10 @@ func (o *Open) Sync(ctx context.Context) error {
 	return err
 }
 
+// Flush returns when everything that was written is on the server. What has failed for
+// good is left for Sync and Close to tell.
+func (o *Open) Flush(ctx context.Context) error { return o.file.settle(ctx, everything) }
+
 // Close writes what is dirty, gives the open up, and reports what Sync would have.
 func (o *Open) Close(ctx context.Context) error {
 	f := o.file
