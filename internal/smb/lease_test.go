@@ -10,6 +10,7 @@ import (
 	"github.com/pagewire/pagewire/internal/remote"
 	"github.com/pagewire/pagewire/internal/sambatest"
 	"github.com/pagewire/pagewire/internal/smb/smb2msg"
+	"github.com/pagewire/pagewire/smbtest"
 )
 
 // told is Events that a test hears.
@@ -112,6 +113,16 @@ func TestRightsOnARealServer(t *testing.T) {
 		}
 		first.Ack(nil) // once more
 	})
+}
+
+// TestSessionsAreClientsOfTheirOwn to the server, which keeps leases apart by that.
+func TestSessionsAreClientsOfTheirOwn(t *testing.T) {
+	srv := smbtest.NewUnstarted(smbtest.Config{})
+	defer srv.Close()
+	a, b := dialTest(t, srv, Config{}).s, dialTest(t, srv, Config{}).s
+	if a.guid == b.guid || a.guid == ([16]byte{}) || a.conn.Offered.ClientGUID != a.guid {
+		t.Errorf("clients %x and %x; the first one said it was %x", a.guid, b.guid, a.conn.Offered.ClientGUID)
+	}
 }
 
 // TestOwnOpensShareALease opens, closes and renames, which nobody else notices.
