@@ -2,8 +2,10 @@ package pagewire
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/pagewire/pagewire/internal/smb"
@@ -14,6 +16,7 @@ type Client struct {
 	session *smb.Session
 	link    *link
 	host    string
+	once    sync.Once // for what ends it
 }
 
 // Connect logs on to a server. What url says beyond that is left alone.
@@ -42,7 +45,7 @@ func Dial(ctx context.Context, url string, cfg *Config) (*FS, error) {
 	}
 	fsys, err := c.Share(ctx, d.source.Share)
 	if err != nil {
-		c.Close()
+		c.abort()
 		return nil, err
 	}
 	fsys.share.release = c.Shutdown
@@ -54,7 +57,7 @@ func Dial(ctx context.Context, url string, cfg *Config) (*FS, error) {
 		err = &fs.PathError{Op: "dial", Path: d.source.Path, Err: syscall.ENOTDIR}
 	}
 	if err != nil {
-		c.Close()
+		c.abort()
 		return nil, err
 	}
 	return &FS{share: fsys.share, dir: d.source.Path}, nil
@@ -70,7 +73,7 @@ func (c *Client) Share(ctx context.Context, name string) (*FS, error) {
 	if err != nil {
 		return nil, pathError("mount", spelled, ctx, err)
 	}
-	return &FS{share: &share{link: c.link, vol: vol, name: spelled}, dir: "."}, nil
+	return &FS{share: newShare(c.link, vol, spelled), dir: "."}, nil
 }
 
 // ShareInfo describes a share of a server.
@@ -128,15 +131,32 @@ func (c *Client) Ping(ctx context.Context) error {
 // Stats returns what the connection is and has done.
 func (c *Client) Stats() Stats { return c.link.stats() }
 
-// Shutdown logs off, as far as ctx allows, and closes the connection.
+// Shutdown closes all file systems of the client, which writes what is not yet on the
+// server, logs off, as far as ctx allows, and closes the connection.
 func (c *Client) Shutdown(ctx context.Context) error {
-	return pathError("log off", "//"+c.host, ctx, c.session.Close(ctx))
+	var failed error
+	for _, s := range c.link.shares() {
+		if err := s.close(ctx); !errors.Is(err, fs.ErrClosed) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	var err error
+	c.once.Do(func() {
+		err = c.session.Close(ctx)
+		if c.link.private {
+			c.link.cache.Close() // which cannot fail where nothing is open
+		}
+	})
+	return errors.Join(failed, pathError("log off", "//"+c.host, ctx, err))
 }
 
-// Close closes the connection. Whatever still runs over it fails.
-func (c *Client) Close() error {
+// Close is Shutdown for as long as it takes. That has an end: a server that does not
+// answer is given up on.
+func (c *Client) Close() error { return c.Shutdown(context.Background()) }
+
+// abort gives up a client that was never used.
+func (c *Client) abort() {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	c.session.Close(over) // of which the end of the connection cannot fail
-	return nil
+	c.Shutdown(over) // whose error says that it was cut short
 }

@@ -29,6 +29,9 @@ type Config struct {
 	Descriptor *Descriptor
 	// Options are those of -o: "vers=3.1.1,seal".
 	Options string
+	// Cache keeps the bytes of files. nil: each connection has one of its own, as large
+	// as the options say.
+	Cache *Cache
 	// DialContext makes the connection. nil: that of a net.Dialer.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Logger hears of rare events. nil: nobody does.
@@ -102,7 +105,12 @@ func (d *dialer) connect(ctx context.Context) (*Client, error) {
 	}
 	info := session.Info()
 	d.cfg.Logger.DebugContext(ctx, "connected", "server", d.address, "dialect", info.Dialect, "signing", info.Signing, "cipher", info.Cipher)
-	l := &link{options: d.options, server: d.address}
+	l, err := newLink(d.options, d.cfg.Cache)
+	if err != nil {
+		session.Close(ctx)
+		return nil, err
+	}
+	l.server = d.address
 	l.tripTook(info.RoundTrip)
 	l.about = func(s *Stats) { describe(s, session.Info()) }
 	return &Client{session: session, link: l, host: d.source.Host}, nil

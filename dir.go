@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"iter"
 	"syscall"
-
-	"github.com/pagewire/pagewire/internal/remote"
 )
 
 // folder is what a File that is one reads its entries from. Who has the file's
@@ -67,8 +65,8 @@ func (d *folder) read(ctx context.Context, n int) ([]fs.DirEntry, error) {
 func (f *FS) Entries(ctx context.Context, dir string) iter.Seq2[fs.DirEntry, error] {
 	return func(yield func(fs.DirEntry, error) bool) {
 		stopped := false
-		err := f.follow(ctx, dir, true, func(at remote.At) error {
-			for page, err := range f.share.vol.ReadDir(ctx, at) {
+		err := f.follow(ctx, dir, true, func(full string) error {
+			for page, err := range f.share.files.ReadDir(ctx, full) {
 				if err != nil {
 					return err
 				}

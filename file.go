@@ -3,21 +3,21 @@ package pagewire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/pagewire/pagewire/internal/remote"
+	"github.com/pagewire/pagewire/internal/vfs"
 )
 
 // File is an open file or folder. ReadAt and WriteAt run in parallel; Read, Write
-// and Seek share an offset. Nothing is cached: what a call has written, the server
-// has.
+// and Seek share an offset. As far as the server allows it, or the option cache says,
+// what is read comes from the cache, and what is written goes there: Sync and Close
+// write it to the server, and report if that was not possible.
 //
 // Its errors are an *fs.PathError, but for io.EOF and for those of the other side
 // of WriteTo and ReadFrom.
@@ -26,19 +26,13 @@ type File struct {
 	name     string
 	access   remote.Access
 	appends  bool
-	opened   remote.Opened // but for a folder, which needs none
-	folder   *folder       // or nil
+	handle   *vfs.Handle // nil: it is a folder
+	folder   *folder     // or nil
 	deadline *deadline
+	size     int64      // at the opening
 	pos      chan int64 // holds the offset while nobody uses it
 	progress atomic.Int64
 	closed   atomic.Bool
-	end      atomic.Int64 // where the server said that the file ends
-
-	mu sync.Mutex
-	// guarded by mu
-	attr   remote.Attr
-	attrAt time.Time // zero: attr is outdated
-	unseen bool      // attr is that of the opening, and nobody asked for it
 }
 
 var (
@@ -61,39 +55,47 @@ func (f *FS) open(ctx, base context.Context, name string, flag int) (*File, erro
 	if f.share.options.ReadOnly && (how.Access&remote.ForWrite != 0 || how.Create != remote.Existing) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EROFS}
 	}
-	err := f.follow(ctx, name, how.Create != remote.New, func(at remote.At) (err error) {
-		file.opened, err = f.openNoLink(ctx, at, how)
+	err := f.follow(ctx, name, how.Create != remote.New, func(full string) (err error) {
+		file.handle, err = f.openNoLink(ctx, full, how)
 		return err
 	})
 	if errors.Is(err, syscall.EISDIR) && how == (remote.How{Access: remote.ForRead}) {
 		file.folder = &folder{fs: f, name: name}
-		file.opened.Attr, err = f.getAttr(ctx, name, true)
+		_, err = f.getAttr(ctx, name, true)
 	}
 	if err != nil {
 		return nil, pathError("open", name, ctx, err)
 	}
-	file.attr, file.attrAt, file.unseen = file.opened.Attr, time.Now(), true
-	file.end.Store(file.attr.Size)
+	if file.handle != nil {
+		file.size = file.handle.Size()
+		if flag&O_DIRECT != 0 {
+			file.handle.Bypass()
+		}
+	}
 	file.deadline = newDeadline(base)
 	file.pos = make(chan int64, 1)
 	file.pos <- 0
+	if !f.share.add(file) {
+		file.Close()
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrClosed}
+	}
 	return file, nil
 }
 
-func (f *FS) openNoLink(ctx context.Context, at remote.At, how remote.How) (remote.Opened, error) {
-	if at == (remote.At{}) {
-		return remote.Opened{}, syscall.EISDIR
+func (f *FS) openNoLink(ctx context.Context, full string, how remote.How) (*vfs.Handle, error) {
+	if full == "." {
+		return nil, syscall.EISDIR
 	}
 	if f.share.options.MFSymlinks { // which are files to the server, and would be opened
-		if attr, err := f.share.vol.GetAttr(ctx, at); err == nil && attr.Kind == remote.Symlink && how.Create != remote.New {
-			return remote.Opened{}, errLink
+		if attr, err := f.share.files.GetAttr(ctx, full); err == nil && attr.Kind == remote.Symlink && how.Create != remote.New {
+			return nil, errLink
 		}
 	}
-	o, err := f.share.vol.Open(ctx, at, how, nil)
-	if err == nil && o.Attr.Kind == remote.Symlink {
-		return o, errors.Join(errLink, o.Open.Close(ctx))
+	h, err := f.share.files.Open(ctx, full, how)
+	if err == nil && h.Kind() == remote.Symlink {
+		return nil, errors.Join(errLink, h.Close(ctx))
 	}
-	return o, err
+	return h, err
 }
 
 func howToOpen(flag int) remote.How {
@@ -155,8 +157,9 @@ func (f *File) within(ctx context.Context) (context.Context, func()) {
 	return both, func() { stop(); end(nil) }
 }
 
-// ReadAt reads into p from off: see io.ReaderAt. What is larger than the server's
-// largest read goes out as several requests at once.
+// ReadAt reads into p from off: see io.ReaderAt. What is larger than one request goes
+// out as several at once, and if reads follow each other, what comes next is read
+// ahead.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if err := f.usable("read", remote.ForRead); err != nil {
 		return 0, err
@@ -175,61 +178,16 @@ func (f *File) ReadAtContext(ctx context.Context, p []byte, off int64) (int, err
 }
 
 func (f *File) readAt(ctx context.Context, p []byte, off int64) (n int, err error) {
-	switch {
-	case off < 0:
+	if off < 0 {
 		err = fs.ErrInvalid
-	case len(p) == 0:
-	case len(p) <= f.opened.File.Limits().Read:
-		v := f.share.vector()
-		n, _, err = f.readPiece(ctx, v, p, off)
-		f.share.giveBack(v)
-	default:
-		pl := &pipeline{file: f, dir: remote.Reading, base: off, whole: p, move: readMemory}
-		pl.start(ctx, int64(len(p)))
-		var n64 int64
-		n64, err = pl.run()
-		n = int(n64)
-	}
-	if err == nil && n < len(p) {
-		err = io.EOF
+	} else if len(p) > 0 {
+		n, err = f.handle.ReadAt(ctx, p, off)
 	}
 	return n, f.fail(ctx, "read", err)
 }
 
-func readMemory(w *worker) error {
-	n, err := w.fetch()
-	w.moved = n
-	return err
-}
-
-// readPiece fills p, which is no larger than one request may be as a rule, with
-// the file from off. That it is short means the end of the file.
-//
-// SMB tells of the end only those who ask for nothing else, which would cost one
-// more round trip. A reply that is short just where the file is known to end is
-// as good.
-func (f *File) readPiece(ctx context.Context, v *[1][]byte, p []byte, off int64) (n int, eof bool, err error) {
-	t := &f.share.traffic[remote.Reading]
-	for n < len(p) && !eof && err == nil {
-		m := 0
-		v[0] = p[n:]
-		t.begin()
-		m, eof, err = f.opened.File.ReadAt(ctx, remote.Req{Open: f.opened.Open, Off: off + int64(n)}, v[:])
-		t.done(m)
-		n += m
-		switch {
-		case eof || err != nil || n == len(p):
-		case m == 0:
-			err = io.ErrNoProgress
-		default:
-			eof = off+int64(n) == f.end.Load()
-		}
-	}
-	return n, eof, err
-}
-
-// WriteAt writes p at off: see io.WriterAt. What is larger than the server's
-// largest write goes out as several requests at once.
+// WriteAt writes p at off: see io.WriterAt. What may not be cached and is larger than
+// one request goes out as several at once.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	if err := f.usable("write", remote.ForWrite); err != nil {
 		return 0, err
@@ -255,42 +213,14 @@ func (f *File) writeAt(ctx context.Context, p []byte, off int64) (n int, err err
 		err = errAppends
 	case off < 0:
 		err = fs.ErrInvalid
-	case len(p) == 0:
-	case len(p) <= f.opened.File.Limits().Write:
-		v := f.share.vector()
-		n, err = f.writePiece(ctx, v, p, off)
-		f.share.giveBack(v)
-		f.touched()
-	default:
-		pl := &pipeline{file: f, dir: remote.Writing, base: off, whole: p, move: func(w *worker) error { return w.store(w.n) }}
-		pl.start(ctx, int64(len(p)))
-		var n64 int64
-		n64, err = pl.run()
-		n = int(n64)
-		f.touched()
+	case len(p) > 0:
+		n, err = f.handle.WriteAt(ctx, p, off)
 	}
 	return n, f.fail(ctx, "write", err)
 }
 
-// writePiece writes p, which is no larger than one request may be as a rule.
-func (f *File) writePiece(ctx context.Context, v *[1][]byte, p []byte, off int64) (n int, err error) {
-	t := &f.share.traffic[remote.Writing]
-	for n < len(p) && err == nil {
-		m := 0
-		v[0] = p[n:]
-		t.begin()
-		m, _, err = f.opened.File.WriteAt(ctx, remote.Req{Open: f.opened.Open, Off: off + int64(n)}, remote.Write{Data: v[:]})
-		t.done(m)
-		n += m
-		if m == 0 && err == nil {
-			err = io.ErrShortWrite
-		}
-	}
-	return n, err
-}
-
-// Read reads from the offset of the file: see io.Reader. Each call asks the
-// server; WriteTo, which io.Copy uses, is how to read much.
+// Read reads from the offset of the file: see io.Reader. Where nothing may be cached,
+// each call asks the server; WriteTo, which io.Copy uses, is how to read much.
 func (f *File) Read(p []byte) (n int, err error) {
 	if err := f.usable("read", remote.ForRead); err != nil {
 		return 0, err
@@ -316,22 +246,10 @@ func (f *File) Write(p []byte) (n int, err error) {
 		off += int64(n)
 		return n, err
 	}
-	ctx, v := f.deadline.context(), f.share.vector()
-	defer f.share.giveBack(v)
-	defer f.touched()
-	t := &f.share.traffic[remote.Writing]
-	for n < len(p) && err == nil {
-		m, at := 0, int64(0)
-		v[0] = p[n:]
-		t.begin()
-		at, m, err = f.opened.Open.Append(ctx, v[:])
-		t.done(m)
-		n += m
-		if m > 0 {
-			off = at + int64(m)
-		} else if err == nil {
-			err = io.ErrShortWrite
-		}
+	ctx := f.deadline.context()
+	at, n, err := f.handle.Append(ctx, p)
+	if n > 0 {
+		off = at + int64(n)
 	}
 	return n, f.fail(ctx, "write", err)
 }
@@ -350,7 +268,7 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekCurrent:
 		to += pos
 	case io.SeekEnd:
-		attr, err := f.refresh(ctx)
+		attr, err := f.attr(ctx, true)
 		if err != nil {
 			return 0, f.fail(ctx, "seek", err)
 		}
@@ -378,52 +296,23 @@ func (f *File) SetDeadline(t time.Time) error {
 	return nil
 }
 
-// known returns the attributes as they were at some time.
-func (f *File) known() (remote.Attr, time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.attr, f.attrAt
-}
-
-// touched says that the file has changed.
-func (f *File) touched() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.attrAt, f.unseen = time.Time{}, false
-}
-
-// refresh asks the server for the attributes.
-func (f *File) refresh(ctx context.Context) (attr remote.Attr, err error) {
+// attr returns the attributes; fresh ones, the server is asked for.
+func (f *File) attr(ctx context.Context, fresh bool) (remote.Attr, error) {
 	if f.folder != nil {
-		attr, err = f.folder.fs.getAttr(ctx, f.name, true)
-	} else {
-		attr, err = f.opened.File.GetAttr(ctx, f.opened.Open)
+		return f.folder.fs.getAttr(ctx, f.name, true)
 	}
-	if err != nil {
-		return attr, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.attr, f.attrAt, f.unseen = attr, time.Now(), false
-	f.end.Store(attr.Size)
-	return attr, nil
+	return f.handle.Attr(ctx, fresh)
 }
 
-// Stat describes the file. Just after the opening, that costs no round trip.
+// Stat describes the file.
 func (f *File) Stat() (fs.FileInfo, error) {
 	if err := f.usable("stat", 0); err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	attr, current := f.attr, f.unseen && time.Since(f.attrAt) < attrAge
-	f.unseen = false
-	f.mu.Unlock()
-	if !current {
-		ctx := f.deadline.context()
-		var err error
-		if attr, err = f.refresh(ctx); err != nil {
-			return nil, f.fail(ctx, "stat", err)
-		}
+	ctx := f.deadline.context()
+	attr, err := f.attr(ctx, false)
+	if err != nil {
+		return nil, f.fail(ctx, "stat", err)
 	}
 	return f.share.info(f.name, attr), nil
 }
@@ -437,30 +326,36 @@ func (f *File) Truncate(size int64) error {
 	if size < 0 {
 		return f.fail(ctx, "truncate", fs.ErrInvalid)
 	}
-	_, err := f.opened.File.SetSize(ctx, f.opened.Open, size)
-	f.touched()
-	f.end.Store(size)
-	return f.fail(ctx, "truncate", err)
+	return f.fail(ctx, "truncate", f.handle.Truncate(ctx, size))
 }
 
-// Sync makes what was written durable.
+// Sync makes what was written durable. Of bytes that are lost because the server
+// refused to take them, every open of the file hears once, from Sync or Close.
 func (f *File) Sync() error {
 	if err := f.usable("sync", 0); err != nil || f.folder != nil {
 		return err
 	}
 	ctx := f.deadline.context()
-	redo, err := f.opened.File.Commit(ctx, f.opened.Open, nil)
-	if err == nil && len(redo) > 0 {
-		err = fmt.Errorf("the server lost what was written from offset %d on: %w", redo[0].Off, syscall.EIO)
-	}
-	return f.fail(ctx, "sync", err)
+	return f.fail(ctx, "sync", f.handle.Sync(ctx))
 }
 
-// Close closes the file. Whatever still runs on it fails with fs.ErrClosed.
+// Close writes what is not yet on the server, and closes the file. Whatever still
+// runs on it fails with fs.ErrClosed.
 func (f *File) Close() error {
+	ctx := context.WithoutCancel(f.deadline.parent)
+	if f.deadline.parent.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, closeGrace)
+		defer cancel()
+	}
+	return f.close(ctx)
+}
+
+func (f *File) close(ctx context.Context) error {
 	if f.closed.Swap(true) {
 		return &fs.PathError{Op: "close", Path: f.name, Err: fs.ErrClosed}
 	}
+	f.share.remove(f)
 	f.deadline.close(fs.ErrClosed)
 	if f.folder != nil {
 		off := <-f.pos
@@ -468,11 +363,5 @@ func (f *File) Close() error {
 		f.pos <- off
 		return nil
 	}
-	ctx := context.WithoutCancel(f.deadline.parent)
-	if f.deadline.parent.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, closeGrace)
-		defer cancel()
-	}
-	return f.fail(ctx, "close", f.opened.Open.Close(ctx))
+	return f.fail(ctx, "close", f.handle.Close(ctx))
 }

@@ -19,7 +19,7 @@ import (
 //
 // Errors of operations on names are an *fs.PathError, or an *os.LinkError if
 // there are two. Symbolic links are followed as long as they stay within the
-// share. Nothing is cached.
+// share. What is cached, and for how long, the options cache and actimeo say.
 type FS struct {
 	share *share
 	dir   string // on the share, "." for its root
@@ -37,7 +37,7 @@ func (f *FS) Create(ctx context.Context, name string) (*File, error) {
 }
 
 // change is follow for what a read-only file system refuses.
-func (f *FS) change(ctx context.Context, op, name string, last bool, do func(remote.At) error) error {
+func (f *FS) change(ctx context.Context, op, name string, last bool, do func(full string) error) error {
 	if f.share.options.ReadOnly {
 		return &fs.PathError{Op: op, Path: name, Err: syscall.EROFS}
 	}
@@ -46,8 +46,8 @@ func (f *FS) change(ctx context.Context, op, name string, last bool, do func(rem
 
 // Mkdir makes a folder. The server has no place for perm.
 func (f *FS) Mkdir(ctx context.Context, name string, perm fs.FileMode) error {
-	return f.change(ctx, "mkdir", name, false, func(at remote.At) error {
-		_, err := f.share.vol.Make(ctx, at, remote.Make{Kind: remote.Dir})
+	return f.change(ctx, "mkdir", name, false, func(full string) error {
+		_, err := f.share.files.Make(ctx, full, remote.Make{Kind: remote.Dir})
 		return err
 	})
 }
@@ -78,13 +78,13 @@ func (f *FS) MkdirAll(ctx context.Context, name string, perm fs.FileMode) error 
 
 // Remove removes a file, a symbolic link or an empty folder.
 func (f *FS) Remove(ctx context.Context, name string) error {
-	return f.change(ctx, "remove", name, false, func(at remote.At) error {
-		if at == (remote.At{}) {
+	return f.change(ctx, "remove", name, false, func(full string) error {
+		if full == "." {
 			return syscall.EBUSY
 		}
-		err := f.share.vol.Remove(ctx, at, false)
+		err := f.share.files.Remove(ctx, full, false)
 		if errors.Is(err, syscall.EISDIR) {
-			err = f.share.vol.Remove(ctx, at, true)
+			err = f.share.files.Remove(ctx, full, true)
 		}
 		return err
 	})
@@ -156,27 +156,26 @@ func (f *FS) empty(ctx context.Context, dir string) error {
 
 // Rename moves oldname to newname, in the place of what is there.
 func (f *FS) Rename(ctx context.Context, oldname, newname string) error {
-	return f.pair(ctx, "rename", oldname, newname, func(from, to remote.At) error {
-		_, err := f.share.vol.Rename(ctx, from, to, true)
-		return err
+	return f.pair(ctx, "rename", oldname, newname, func(from, to string) error {
+		return f.share.files.Rename(ctx, from, to, true)
 	})
 }
 
 // Link makes newname another name of the file oldname.
 func (f *FS) Link(ctx context.Context, oldname, newname string) error {
-	return f.pair(ctx, "link", oldname, newname, func(from, to remote.At) error {
-		return f.share.vol.Link(ctx, from, to)
+	return f.pair(ctx, "link", oldname, newname, func(from, to string) error {
+		return f.share.files.Link(ctx, from, to)
 	})
 }
 
 // pair does something to two names, neither of which is followed at its end.
-func (f *FS) pair(ctx context.Context, op, oldname, newname string, do func(from, to remote.At) error) error {
+func (f *FS) pair(ctx context.Context, op, oldname, newname string, do func(from, to string) error) error {
 	if f.share.options.ReadOnly {
 		return linkError(op, oldname, newname, ctx, syscall.EROFS)
 	}
-	return linkError(op, oldname, newname, ctx, f.follow(ctx, oldname, false, func(from remote.At) error {
-		return f.follow(ctx, newname, false, func(to remote.At) error {
-			if from == (remote.At{}) || to == (remote.At{}) {
+	return linkError(op, oldname, newname, ctx, f.follow(ctx, oldname, false, func(from string) error {
+		return f.follow(ctx, newname, false, func(to string) error {
+			if from == "." || to == "." {
 				return syscall.EBUSY
 			}
 			return do(from, to)
@@ -186,8 +185,8 @@ func (f *FS) pair(ctx context.Context, op, oldname, newname string, do func(from
 
 // Symlink makes newname a symbolic link to target.
 func (f *FS) Symlink(ctx context.Context, target, newname string) error {
-	return f.change(ctx, "symlink", newname, false, func(at remote.At) error {
-		_, err := f.share.vol.Make(ctx, at, remote.Make{Kind: remote.Symlink, Target: target})
+	return f.change(ctx, "symlink", newname, false, func(full string) error {
+		_, err := f.share.files.Make(ctx, full, remote.Make{Kind: remote.Symlink, Target: target})
 		return err
 	})
 }
@@ -196,8 +195,8 @@ func (f *FS) Symlink(ctx context.Context, target, newname string) error {
 // That is all of a mode that a server without Unix extensions keeps, and on a
 // folder not even that has this meaning.
 func (f *FS) Chmod(ctx context.Context, name string, mode fs.FileMode) error {
-	return f.change(ctx, "chmod", name, true, func(at remote.At) error {
-		attr, err := f.share.vol.GetAttr(ctx, at)
+	return f.change(ctx, "chmod", name, true, func(full string) error {
+		attr, err := f.share.files.GetAttr(ctx, full)
 		switch {
 		case err != nil:
 			return err
@@ -216,7 +215,7 @@ func (f *FS) Chmod(ctx context.Context, name string, mode fs.FileMode) error {
 		if dos == 0 {
 			dos = dosNormal
 		}
-		_, err = f.share.vol.SetAttr(ctx, at, remote.SetAttr{DOS: &dos})
+		_, err = f.share.files.SetAttr(ctx, full, remote.SetAttr{DOS: &dos})
 		return err
 	})
 }
@@ -224,8 +223,8 @@ func (f *FS) Chmod(ctx context.Context, name string, mode fs.FileMode) error {
 // Chtimes sets the times of access and modification. A zero time leaves its own
 // as it is.
 func (f *FS) Chtimes(ctx context.Context, name string, atime, mtime time.Time) error {
-	return f.change(ctx, "chtimes", name, true, func(at remote.At) error {
-		attr, err := f.share.vol.SetAttr(ctx, at, remote.SetAttr{Accessed: atime, Written: mtime})
+	return f.change(ctx, "chtimes", name, true, func(full string) error {
+		attr, err := f.share.files.SetAttr(ctx, full, remote.SetAttr{Accessed: atime, Written: mtime})
 		if err == nil && attr.Kind == remote.Symlink {
 			return errLink
 		}
@@ -253,12 +252,12 @@ func (f *FS) WriteNewFile(ctx context.Context, name string, data []byte, perm fs
 }
 
 func (f *FS) writeSmall(ctx context.Context, name string, data []byte, create remote.Create) error {
-	return f.change(ctx, "write", name, create != remote.New, func(at remote.At) error {
+	return f.change(ctx, "write", name, create != remote.New, func(full string) error {
 		how := remote.How{Access: remote.ForWrite, Create: create}
-		_, err := f.share.vol.WriteFile(ctx, at, how, data)
-		if err == nil {
-			f.share.traffic[remote.Writing].add(len(data))
-		}
+		m := &f.share.meters[remote.Writing]
+		start := m.Begin()
+		_, err := f.share.files.WriteFile(ctx, full, how, data)
+		m.Done(start, len(data), err)
 		return err
 	})
 }
@@ -288,7 +287,7 @@ type Usage struct {
 
 // Usage says how large and how full the share is.
 func (f *FS) Usage(ctx context.Context) (Usage, error) {
-	s, err := f.share.vol.StatFS(ctx)
+	s, err := f.share.files.StatFS(ctx)
 	if err != nil {
 		return Usage{}, pathError("statfs", f.dir, ctx, err)
 	}
@@ -298,6 +297,6 @@ func (f *FS) Usage(ctx context.Context) (Usage, error) {
 // Stats returns what the share's connection is and has done.
 func (f *FS) Stats() Stats { return f.share.stats() }
 
-// Close gives up the share, and with it its open files and those of Sub, and the
-// connection if Dial made it.
-func (f *FS) Close() error { return f.share.close() }
+// Close closes all files, which writes what is not yet on the server, and gives up the
+// share, for those of Sub as well, and the connection if Dial made it.
+func (f *FS) Close() error { return f.share.close(context.Background()) }

@@ -27,7 +27,26 @@ func newFake(t *testing.T, cfg remotetest.Config) (*remotetest.Fake, *FS) {
 		cfg.Check = t.Errorf
 	}
 	fake := remotetest.New(cfg)
-	return fake, &FS{share: &share{link: &link{}, vol: fake, name: "//nas/media"}, dir: "."}
+	return fake, newVolumeFS(t, fake)
+}
+
+// newVolumeFS returns a file system over a volume.
+func newVolumeFS(t *testing.T, vol remote.Volume) *FS {
+	t.Helper()
+	cache, err := NewCache(CacheConfig{Size: 8 << 20, OnHeap: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newLink(Options{}, cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &FS{share: newShare(l, vol, "//nas/media"), dir: "."}
+}
+
+// replaceVolume puts another volume in the place of that of a file system.
+func replaceVolume(f *FS, vol remote.Volume) {
+	f.share = newShare(f.share.link, vol, f.share.name)
 }
 
 func TestIOFS(t *testing.T) {
@@ -240,7 +259,7 @@ func (f endlessFile) ReadAt(_ context.Context, req remote.Req, into [][]byte) (n
 func TestReadFileIsBounded(t *testing.T) {
 	fake, fsys := newFake(t, remotetest.Config{})
 	fake.Put("a", make([]byte, 200_000))
-	fsys.share.vol = endless{fake}
+	replaceVolume(fsys, endless{fake})
 	data, err := fsys.ReadFile("a")
 	if !errors.Is(err, errEndless) || len(data) > 200_000 {
 		t.Errorf("ReadFile of a file that never ends: %d bytes, %v; want no more than it is said to have, and %v", len(data), err, errEndless)
@@ -259,7 +278,7 @@ func (v outdated) ReadFile(ctx context.Context, at remote.At, p []byte) (int, re
 func TestReadFileIsWhole(t *testing.T) {
 	for _, largest := range []int{16 << 10, 1 << 20} {
 		fake, fsys := newFake(t, remotetest.Config{Limits: remote.Limits{Read: largest}})
-		fsys.share.vol = outdated{fake}
+		replaceVolume(fsys, outdated{fake})
 		for _, size := range []int{3, 4, 10_000, 16 << 10, 64 << 10, 200_000} {
 			want := randomBytes(size)
 			fake.Put("a", want)

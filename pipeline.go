@@ -9,7 +9,7 @@ import (
 	"github.com/pagewire/pagewire/internal/remote"
 )
 
-// pipeline moves a range between a file and something local, in pieces of one
+// pipeline moves a range between a file and something local, past the cache, in pieces of one
 // request each and several at a time. Workers claim one piece after the other
 // and carry it from end to end, each in a buffer of its own, so nothing is
 // handed around and nothing is allocated per piece.
@@ -17,14 +17,13 @@ import (
 // Its goroutines are the workers; the caller of run is the first one, and joins
 // the others. Offsets are relative to the range.
 type pipeline struct {
-	file  *File
-	dir   remote.Direction
-	base  int64     // of the range in the file
-	whole []byte    // the range itself, if it is in memory; else workers have buffers
-	from  io.Reader // what claims are read from in their order, if anything
-	move  func(w *worker) error
-	ctx   context.Context // of this run; see start
-	stop  context.CancelCauseFunc
+	file *File
+	dir  remote.Direction
+	base int64     // of the range in the file
+	from io.Reader // what claims are read from in their order, if anything
+	move func(w *worker) error
+	ctx  context.Context // of this run; see start
+	stop context.CancelCauseFunc
 
 	reading chan struct{} // a token: who has it reads from
 	workers sync.WaitGroup
@@ -46,8 +45,7 @@ type pipeline struct {
 type worker struct {
 	p          *pipeline
 	buf        *buffer
-	piece      []byte    // where the claim is in memory
-	vec        [1][]byte // what a request is given of it
+	piece      []byte // where the claim is in memory
 	off        int64
 	n          int
 	moved      int           // bytes of the claim that have come through, if it failed
@@ -64,9 +62,6 @@ const claimUnit = 64 << 10
 func (p *pipeline) start(ctx context.Context, size int64) {
 	p.ctx, p.stop = context.WithCancelCause(ctx)
 	p.size, p.end = max(size, 0), math.MaxInt64
-	if p.whole != nil {
-		p.end = size
-	}
 	if p.from != nil {
 		p.reading = make(chan struct{}, 1)
 	}
@@ -112,8 +107,8 @@ func (p *pipeline) leaveLocked() {
 
 // window says how many requests may be in flight, and how large.
 func (p *pipeline) window() remote.Window {
-	f := p.file.opened.File
-	window, limits := f.Flow().Window(p.dir), f.Limits()
+	vol := p.file.share.vol
+	window, limits := vol.Flow().Window(p.dir), vol.Limits()
 	largest := limits.Read
 	if p.dir == remote.Writing {
 		largest = limits.Write
@@ -131,12 +126,8 @@ func (p *pipeline) claim(w *worker) bool {
 	if !p.claimNext(w, window) {
 		return false
 	}
-	if p.whole != nil {
-		w.piece = p.whole[w.off:][:w.n]
-	} else {
-		w.buf = p.file.share.buffers.fit(w.buf, w.n)
-		w.piece = w.buf.b[:w.n]
-	}
+	w.buf = p.file.share.buffers.fit(w.buf, w.n)
+	w.piece = w.buf.b[:w.n]
 	return true
 }
 
@@ -149,8 +140,6 @@ func (p *pipeline) claimNext(w *worker, window remote.Window) bool {
 	}
 	n := int64(window.Size)
 	switch left := max(p.size-p.next, 0); {
-	case p.whole != nil:
-		n = min(n, left)
 	case left < n: // the end is here, unless the file grows: ask for a little more, and see
 		p.beyond = true
 		n = min(n, (left/claimUnit+1)*claimUnit)
@@ -252,9 +241,7 @@ func (p *pipeline) finish(w *worker) {
 		p.beyond = false
 		p.size = p.next + 2*int64(w.n)
 	}
-	if p.whole == nil {
-		p.file.progress.Store(p.throughLocked())
-	}
+	p.file.progress.Store(p.throughLocked())
 	if p.first != nil && p.first.turn != nil {
 		p.first.wake()
 	}
@@ -334,9 +321,10 @@ func (w *worker) await() error {
 // fetch fills w's claim from the file, and returns how much of it there is.
 func (w *worker) fetch() (int, error) {
 	p := w.p
-	n, eof, err := p.file.readPiece(p.ctx, &w.vec, w.piece, p.base+w.off)
-	if eof {
+	n, err := p.file.handle.ReadAt(p.ctx, w.piece, p.base+w.off)
+	if err == io.EOF {
 		p.endAt(w.off + int64(n))
+		err = nil
 	}
 	return n, err
 }
@@ -344,6 +332,6 @@ func (w *worker) fetch() (int, error) {
 // store writes the first n bytes of w's claim to the file.
 func (w *worker) store(n int) error {
 	var err error
-	w.moved, err = w.p.file.writePiece(w.p.ctx, &w.vec, w.piece[:n], w.p.base+w.off)
+	w.moved, err = w.p.file.handle.WriteThrough(w.p.ctx, w.piece[:n], w.p.base+w.off)
 	return err
 }

@@ -158,6 +158,9 @@ func (v memoryVolume) Open(context.Context, remote.At, remote.How, remote.Events
 	return remote.Opened{File: v.memory, Open: memoryOpen{}, Attr: remote.Attr{Size: int64(len(v.memory.data))}}, nil
 }
 
+func (v memoryVolume) Limits() remote.Limits { return v.memory.Limits() }
+func (v memoryVolume) Flow() remote.Flow     { return v.memory.Flow() }
+
 func (m *memory) Limits() remote.Limits { return remote.Limits{Read: 64 << 10, Write: 64 << 10} }
 func (m *memory) Flow() remote.Flow     { return m }
 func (m *memory) Window(remote.Direction) remote.Window {
@@ -192,7 +195,7 @@ func TestEndIsFound(t *testing.T) {
 		{0, 1}, {1, 1}, {4096, 1}, {unit - 1, 1}, {unit, 2}, {unit + 1, 2}, {10 * unit, 11}, {10*unit + 5, 11},
 	} {
 		m := &memory{data: randomBytes(c.size)}
-		fsys := &FS{share: &share{link: &link{}, vol: memoryVolume{memory: m}}, dir: "."}
+		fsys := newVolumeFS(t, memoryVolume{memory: m})
 		f, err := fsys.Open("a")
 		if err != nil {
 			t.Fatal(err)
@@ -207,7 +210,7 @@ func TestEndIsFound(t *testing.T) {
 // TestAllocations moves 512 requests each way, and counts what is allocated.
 func TestAllocations(t *testing.T) {
 	m := &memory{data: randomBytes(32 << 20)}
-	fsys := &FS{share: &share{link: &link{}, vol: memoryVolume{memory: m}}, dir: "."}
+	fsys := newVolumeFS(t, memoryVolume{memory: m})
 	f, err := fsys.OpenFile(t.Context(), "a", os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"io/fs"
-	"time"
 
 	"github.com/pagewire/pagewire/internal/remote"
 )
@@ -39,11 +38,39 @@ func (f *File) WriteTo(w io.Writer) (n int64, err error) {
 	ctx := f.deadline.context()
 	off := <-f.pos
 	defer func() { f.pos <- off + n }()
-	size, err := f.size(ctx)
-	if err != nil {
-		return 0, f.fail(ctx, "read", err)
-	}
+	size := f.handle.Size() // which only says how many requests make sense
 	f.progress.Store(0)
+	n, kept, err := f.stream(ctx, off, w)
+	if err == nil && kept {
+		err = f.endsAt(ctx, off+n, size)
+	}
+	if err != nil || kept {
+		return n, f.fail(ctx, "read", err)
+	}
+	m, err := f.download(ctx, off+n, size, w)
+	return n + m, f.fail(ctx, "read", err)
+}
+
+// stream writes the rest of the file to w from the cache, as far as there may be one.
+func (f *File) stream(ctx context.Context, off int64, w io.Writer) (n int64, kept bool, err error) {
+	_, kept, err = f.handle.Stream(ctx, off, func(p []byte) error {
+		m, err := w.Write(p)
+		m = min(max(m, 0), len(p))
+		n += int64(m)
+		f.progress.Store(n)
+		switch {
+		case err != nil:
+			return localError{err}
+		case m < len(p):
+			return localError{io.ErrShortWrite}
+		}
+		return nil
+	})
+	return n, kept, err
+}
+
+// download writes the rest of the file to w past the cache.
+func (f *File) download(ctx context.Context, off, size int64, w io.Writer) (n int64, err error) {
 	p := &pipeline{file: f, dir: remote.Reading, base: off}
 	p.start(ctx, size-off)
 	to, isRandom := w.(interface {
@@ -53,11 +80,10 @@ func (f *File) WriteTo(w io.Writer) (n int64, err error) {
 	if isRandom {
 		if at, _, ok := place(to); ok {
 			if _, err := to.WriteAt(nil, at); err == nil { // which fails if it appends
-				n, err = p.intoFile(to, to, at)
-				if err == nil {
+				if n, err = p.intoFile(to, to, at); err == nil {
 					err = f.endsAt(ctx, off+n, size)
 				}
-				return n, f.fail(ctx, "read", err)
+				return n, err
 			}
 		}
 	}
@@ -65,7 +91,7 @@ func (f *File) WriteTo(w io.Writer) (n int64, err error) {
 	if n, err = p.run(); err == nil {
 		err = f.endsAt(ctx, off+n, size)
 	}
-	return n, f.fail(ctx, "read", err)
+	return n, err
 }
 
 // endsAt fails unless end, where the server ended a file that seemed to be size
@@ -74,7 +100,7 @@ func (f *File) endsAt(ctx context.Context, end, size int64) error {
 	if end >= size {
 		return nil
 	}
-	attr, err := f.refresh(ctx)
+	attr, err := f.attr(ctx, true)
 	if err == nil && attr.Size > end {
 		err = io.ErrUnexpectedEOF
 	}
@@ -141,7 +167,6 @@ func (f *File) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 	off := <-f.pos
 	defer func() { f.pos <- off + n }()
-	defer f.touched()
 	p := &pipeline{file: f, dir: remote.Writing, base: off}
 	from, isRandom := r.(interface {
 		randomAccess
@@ -196,16 +221,3 @@ func (r localReader) Read(p []byte) (int, error) {
 // Progress returns how many bytes of the running, or else of the last, WriteTo or
 // ReadFrom have come through without a gap.
 func (f *File) Progress() int64 { return f.progress.Load() }
-
-// attrAge is how old the attributes of an open file may be for WriteTo to rely
-// on them. They only say how many requests make sense.
-const attrAge = time.Second
-
-// size returns how long the file is, about.
-func (f *File) size(ctx context.Context) (int64, error) {
-	if attr, at := f.known(); time.Since(at) < attrAge {
-		return attr.Size, nil
-	}
-	attr, err := f.refresh(ctx)
-	return attr.Size, err
-}

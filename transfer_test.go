@@ -365,7 +365,7 @@ func TestEndsTooEarly(t *testing.T) {
 	for _, way := range bothWays[:3] {
 		fake, fsys := newFake(t, jumbled(remotetest.Config{Limits: remote.Limits{Read: 100}}))
 		fake.Put("a", randomBytes(5000))
-		fsys.share.vol = early{fake}
+		replaceVolume(fsys, early{fake})
 		f, err := fsys.OpenFile(t.Context(), "a", os.O_RDONLY, 0)
 		if err != nil {
 			t.Fatal(err)

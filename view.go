@@ -96,8 +96,8 @@ func (v view) attr(op, name string, last bool) (fs.FileInfo, error) {
 }
 
 func (f *FS) getAttr(ctx context.Context, name string, last bool) (attr remote.Attr, err error) {
-	err = f.follow(ctx, name, last, func(at remote.At) (err error) {
-		attr, err = f.share.vol.GetAttr(ctx, at)
+	err = f.follow(ctx, name, last, func(full string) (err error) {
+		attr, err = f.share.files.GetAttr(ctx, full)
 		if err == nil && last && attr.Kind == remote.Symlink {
 			return errLink
 		}
@@ -135,8 +135,11 @@ func (f *FS) readFile(ctx context.Context, name string, limit int64) ([]byte, er
 	b := f.share.buffers.fit(nil, claimUnit)
 	defer f.share.buffers.put(b)
 	n, whole := 0, false
-	err := f.follow(ctx, name, true, func(at remote.At) error {
-		m, attr, err := f.share.vol.ReadFile(ctx, at, b.b)
+	err := f.follow(ctx, name, true, func(full string) error {
+		meter := &f.share.meters[remote.Reading]
+		start := meter.Begin()
+		m, attr, err := f.share.files.ReadFile(ctx, full, b.b)
+		meter.Done(start, m, err)
 		switch {
 		case err != nil:
 			return err
@@ -145,7 +148,6 @@ func (f *FS) readFile(ctx context.Context, name string, limit int64) ([]byte, er
 		case attr.Kind == remote.Dir:
 			return syscall.EISDIR
 		}
-		f.share.traffic[remote.Reading].add(m)
 		// What fills the request may go on, whatever size it had when it was opened.
 		filled := m == min(len(b.b), f.share.vol.Limits().Read)
 		n, whole = m, int64(m) == attr.Size || int64(m) > attr.Size && !filled
@@ -170,8 +172,7 @@ func (f *FS) readLarge(ctx context.Context, name string, limit int64) ([]byte, e
 		return nil, err
 	}
 	defer file.Close()
-	attr, _ := file.known()
-	data := sink{ctx: ctx, file: file, limit: limit, size: attr.Size, b: make([]byte, 0, max(min(attr.Size, limit, maxHint), 0))}
+	data := sink{ctx: ctx, file: file, limit: limit, size: file.size, b: make([]byte, 0, max(min(file.size, limit, maxHint), 0))}
 	if err := data.fit(0); err != nil {
 		return nil, pathError("read", name, ctx, err)
 	}
@@ -209,7 +210,7 @@ func (s *sink) Write(p []byte) (int, error) {
 func (s *sink) fit(n int) error {
 	want := int64(len(s.b)) + int64(n)
 	if want > s.size { // has it grown?
-		attr, err := s.file.refresh(s.ctx)
+		attr, err := s.file.attr(s.ctx, true)
 		if err != nil {
 			return err
 		}
@@ -225,8 +226,8 @@ func (s *sink) fit(n int) error {
 }
 
 func (v view) ReadLink(name string) (target string, err error) {
-	err = v.fs.follow(v.ctx, name, false, func(at remote.At) (err error) {
-		target, err = v.fs.share.vol.ReadLink(v.ctx, at)
+	err = v.fs.follow(v.ctx, name, false, func(full string) (err error) {
+		target, err = v.fs.share.files.ReadLink(v.ctx, full)
 		return err
 	})
 	return target, pathError("readlink", name, v.ctx, err)

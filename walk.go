@@ -26,29 +26,24 @@ func validName(name string) bool {
 
 // full returns the path on the share of what f calls name.
 func (f *FS) full(name string) (string, error) {
-	if !validName(name) {
+	switch {
+	case !validName(name):
 		return "", fs.ErrInvalid
+	case f.share.closed.Load():
+		return "", fs.ErrClosed
 	}
 	return path.Join(f.dir, name), nil
-}
-
-// at returns where a path on the share is: the protocol walks it.
-func at(full string) remote.At {
-	if full == "." {
-		return remote.At{}
-	}
-	return remote.At{Name: full}
 }
 
 // follow does something to name, in as few round trips as that takes if no
 // symbolic link is on the way. Only if one turns out to be, the way is walked
 // link by link. last says whether one at the end is followed, too.
-func (f *FS) follow(ctx context.Context, name string, last bool, do func(remote.At) error) error {
+func (f *FS) follow(ctx context.Context, name string, last bool, do func(full string) error) error {
 	full, err := f.full(name)
 	if err != nil {
 		return err
 	}
-	err = do(at(full))
+	err = do(full)
 	if !f.mayBeLink(full, err) {
 		return err
 	}
@@ -59,7 +54,7 @@ func (f *FS) follow(ctx context.Context, name string, last bool, do func(remote.
 	case target == full:
 		return err
 	}
-	return do(at(target))
+	return do(target)
 }
 
 // errLink is what do returns if it met a link at the end where it wants none.
@@ -97,7 +92,7 @@ func (f *FS) resolve(ctx context.Context, full string, last bool) (string, error
 		if len(rest) == 0 && !last {
 			return here, nil
 		}
-		attr, err := f.share.vol.GetAttr(ctx, at(here))
+		attr, err := f.share.files.GetAttr(ctx, here)
 		if len(rest) == 0 && errors.Is(err, fs.ErrNotExist) {
 			return here, nil // it may be made
 		}
@@ -111,7 +106,7 @@ func (f *FS) resolve(ctx context.Context, full string, last bool) (string, error
 		if links++; links > maxLinks {
 			return "", errLink
 		}
-		target, err := f.share.vol.ReadLink(ctx, at(here))
+		target, err := f.share.files.ReadLink(ctx, here)
 		if err != nil {
 			return "", err
 		}

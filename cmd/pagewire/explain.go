@@ -203,7 +203,7 @@ func findSubject(ctx context.Context, fsys *pagewire.FS, name string, write bool
 	if info.Size() == 0 {
 		return &subject{noData: fmt.Sprintf("%s is empty; name another file, or let --write write one", printable(name))}, nil
 	}
-	f, err := fsys.OpenFile(ctx, name, os.O_RDONLY, 0)
+	f, err := fsys.OpenFile(ctx, name, os.O_RDONLY|pagewire.O_DIRECT, 0)
 	return &subject{file: f, size: info.Size()}, err
 }
 
@@ -229,7 +229,7 @@ func largestFile(ctx context.Context, fsys *pagewire.FS, dir string) (name strin
 // writeSubject writes a temporary file, for about a second.
 func writeSubject(ctx context.Context, fsys *pagewire.FS, dir string) (*subject, error) {
 	name := path.Join(dir, ".pagewire-explain-"+strings.ToLower(rand.Text()[:10]))
-	f, err := fsys.OpenFile(ctx, name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := fsys.OpenFile(ctx, name, os.O_RDWR|os.O_CREATE|os.O_EXCL|pagewire.O_DIRECT, 0o600)
 	if err != nil {
 		return nil, err
 	}

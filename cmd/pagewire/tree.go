@@ -25,6 +25,8 @@ type tree interface {
 	readFile(ctx context.Context, name string, limit int) ([]byte, error)
 	readLink(ctx context.Context, name string) (string, error)
 	open(ctx context.Context, name string) (stream, error)
+	// reopen is open for what is really there, whatever is cached.
+	reopen(ctx context.Context, name string) (stream, error)
 
 	create(ctx context.Context, name string) (stream, error)  // in the place of what is there
 	openOld(ctx context.Context, name string) (stream, error) // for writing
@@ -76,6 +78,10 @@ func (t remoteTree) readLink(ctx context.Context, name string) (string, error) {
 
 func (t remoteTree) open(ctx context.Context, name string) (stream, error) {
 	return nilIfFailed(openRemote(ctx, t.fs, name))
+}
+
+func (t remoteTree) reopen(ctx context.Context, name string) (stream, error) {
+	return nilIfFailed(t.fs.OpenFile(ctx, name, os.O_RDONLY|pagewire.O_DIRECT, 0))
 }
 
 // create never writes through a symbolic link, which an earlier copy may have
@@ -211,6 +217,8 @@ func (t localTree) readLink(_ context.Context, name string) (string, error) {
 func (t localTree) open(_ context.Context, name string) (stream, error) {
 	return nilIfFailed(t.root.Open(name))
 }
+
+func (t localTree) reopen(ctx context.Context, name string) (stream, error) { return t.open(ctx, name) }
 
 // create never writes through a symbolic link: an earlier copy may have brought
 // it here, from a server that hopes for this one.

@@ -23,12 +23,12 @@ func compare(ctx context.Context, j job, name string) error {
 			return err
 		}
 	}
-	a, err := j.src.open(ctx, j.from)
+	a, err := j.src.reopen(ctx, j.from)
 	if err != nil {
 		return err
 	}
 	defer a.Close()
-	b, err := j.dst.open(ctx, name)
+	b, err := j.dst.reopen(ctx, name)
 	if err != nil {
 		return ofTarget(err)
 	}

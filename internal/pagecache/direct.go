@@ -195,3 +195,17 @@ func (s *spread) cut(at int64, end bool, err error) {
 		s.stop, s.end, s.err = at, end, err
 	}
 }
+
+// Bypass has everything of this open go past the cache from now on.
+func (o *Open) Bypass() { o.direct.Store(true) }
+
+// WriteThrough is WriteAt that keeps nothing here: when it returns, the server has it.
+func (o *Open) WriteThrough(ctx context.Context, p []byte, off int64) (int, error) {
+	if err := o.check(remote.ForWrite, off); err != nil || len(p) == 0 {
+		return 0, err
+	}
+	return o.writeDirect(ctx, p, off)
+}
+
+// Size returns how long the file is, with what was written here.
+func (o *Open) Size() int64 { return o.file.Size() }

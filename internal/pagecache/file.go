@@ -2,7 +2,7 @@ package pagecache
 
 import (
 	"context"
-	"errors"
+	"io/fs"
 	"math"
 	"slices"
 	"sync"
@@ -16,7 +16,7 @@ import (
 )
 
 // ErrClosed is what calls on a closed Open or of a closed Cache end with.
-var ErrClosed = errors.New("file is closed")
+var ErrClosed = fs.ErrClosed
 
 // Mode says what is kept of a file.
 type Mode uint8
@@ -91,6 +91,7 @@ type Open struct {
 	remote remote.Open
 	access remote.Access
 	stable bool
+	direct atomic.Bool // past the cache
 	closed atomic.Bool // set under File.mu
 
 	ctx     context.Context // of what goes on in the background for it

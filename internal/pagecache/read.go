@@ -19,6 +19,9 @@ func (o *Open) ReadAt(ctx context.Context, p []byte, off int64) (n int, err erro
 	if len(p) == 0 {
 		return 0, nil
 	}
+	if o.direct.Load() {
+		return o.readDirect(ctx, p, off)
+	}
 	f := o.file
 	ahead := o.note(extent.Range{Off: off, End: off + int64(len(p))})
 	for missed := false; ; missed = true {
@@ -233,7 +236,7 @@ func (o *Open) load(ctx context.Context, need, ahead extent.Range, p []byte) (n 
 	o.begin(fills[1:])
 	first := fills[0]
 	if first.allocate() {
-		if err = first.run(ctx); err != nil && f.here(need.Off) {
+		if err = first.run(ctx); err != nil && f.valid(need.Off) {
 			err = nil // it came, but not all that was to come with it
 		}
 		return 0, err
@@ -260,4 +263,12 @@ func (f *File) here(off int64) bool {
 		}
 	}
 	return true
+}
+
+// valid reports whether the byte at off is here.
+func (f *File) valid(off int64) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	c := f.chunkLocked(off)
+	return c != nil && c.valid.Overlaps(extent.Range{Off: off, End: off + 1})
 }

@@ -15,6 +15,9 @@ func (o *Open) Stream(ctx context.Context, off int64, take func([]byte) error) (
 	if err := o.check(remote.ForRead, off); err != nil {
 		return 0, true, err
 	}
+	if o.direct.Load() {
+		return 0, false, nil
+	}
 	f := o.file
 	var scratch []byte
 	for {

@@ -16,7 +16,7 @@ func (o *Open) WriteAt(ctx context.Context, p []byte, off int64) (n int, err err
 	if err := o.check(remote.ForWrite, off); err != nil {
 		return 0, err
 	}
-	if !o.stable {
+	if !o.stable && !o.direct.Load() {
 		n, err = o.writeHere(ctx, p, off)
 	}
 	if err == nil && n < len(p) {
@@ -39,7 +39,7 @@ func (o *Open) Append(ctx context.Context, p []byte) (off int64, n int, err erro
 	case <-ctx.Done():
 		return 0, 0, context.Cause(ctx)
 	}
-	if off = f.Size(); !o.stable {
+	if off = f.Size(); !o.stable && !o.direct.Load() {
 		n, err = o.writeHere(ctx, p, off)
 	}
 	for n < len(p) && err == nil {
