@@ -367,6 +367,22 @@ func TestRenameOverAnOpenFileThatFails(t *testing.T) {
 		}
 		b.fake.Put("dir/temp", []byte("new"))
 		b.fails(b.fs.Rename(b.ctx, "dir/temp", "dir/file", false), fs.ErrExist)
+		b.fake.Set(func(c *remotetest.Config) {
+			c.Hook = func(ctx context.Context, op remotetest.Op) error {
+				if op.At.Name == "dir/temp" {
+					return syscall.EPERM
+				}
+				return nil
+			}
+		})
+		pass(long.AttrTime)
+		b.lists("dir") // or from would be asked about
+		b.costs("Rename", 3, func() { b.fails(b.fs.Rename(b.ctx, "dir/temp", "dir/file", true), syscall.EPERM) })
+		b.has("dir/file", "old")
+		b.stats("dir/file", 1, 3)
+		if h.path != "dir/file" || b.hidden("dir") != 0 {
+			b.Errorf("the open file is called %q, %d are left behind", h.path, b.hidden("dir"))
+		}
 		b.reads(h, "old")
 		b.close(h)
 	})
