@@ -59,6 +59,7 @@ type Cache struct {
 	page   int64
 	budget int64
 	heap   bool
+	unmap  func() error // gives the memory back
 	logger *slog.Logger
 	ctx    context.Context // of the work in the background; ends with Close
 	end    context.CancelFunc
@@ -101,7 +102,7 @@ func New(cfg Config) (*Cache, error) {
 		memory = make([]byte, c.budget)
 	} else {
 		var err error
-		if memory, err = mapMemory(int(c.budget)); err != nil {
+		if memory, c.unmap, err = mapMemory(int(c.budget)); err != nil {
 			return nil, fmt.Errorf("reserve %d bytes for the page cache: %w", c.budget, err)
 		}
 	}
@@ -123,14 +124,13 @@ func (c *Cache) Close() error {
 	c.end()
 	c.bg.Wait()
 	c.mu.Lock()
-	memory := c.arena.memory
 	pinned := c.arena.free+c.clock.unpinned() < c.budget
 	c.arena = nil
 	c.mu.Unlock()
 	if c.heap || pinned { // somebody still looks at some of it
 		return nil
 	}
-	return unmapMemory(memory)
+	return c.unmap()
 }
 
 // background runs f in the background, unless the cache is closed.
