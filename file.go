@@ -286,6 +286,15 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 	return pos, nil
 }
 
+// Cached says whether what is read of the file, and what is written, may now be kept
+// here: that is up to the server, unless the option cache says something else.
+func (f *File) Cached() (reads, writes bool) {
+	if f.usable("cached", 0) != nil || f.folder != nil {
+		return false, false
+	}
+	return f.handle.Keeps(remote.CacheRead), f.handle.Keeps(remote.CacheWrite)
+}
+
 // SetDeadline makes every call on the file that runs at t or later fail with an
 // error that wraps os.ErrDeadlineExceeded. The zero time means never.
 func (f *File) SetDeadline(t time.Time) error {

@@ -78,6 +78,7 @@ type passage struct {
 type demoResult struct {
 	Write       passage     `json:"write"`
 	Read        passage     `json:"read"`
+	Again       passage     `json:"again"` // from the cache
 	MaxInFlight int         `json:"max_in_flight"`
 	Connection  explanation `json:"connection"`
 }
@@ -139,6 +140,9 @@ func (r *run) demo(ctx context.Context, size int64) error {
 		return err
 	}
 	result.MaxInFlight = after.MaxInFlight
+	if result.Again, err = r.again(ctx, there, server.Stats); err != nil {
+		return err
+	}
 	if err := r.explainDemo(ctx, there, &result.Connection); err != nil {
 		return err
 	}
@@ -176,6 +180,40 @@ func (r *run) demoEnds(ctx context.Context, from, to string) (src place, dst tar
 	c.events = false
 	dst, err = c.target(ctx, p)
 	return src, dst, c, p.error("demo", err)
+}
+
+// againSize is how much of the demo's file is read once more, at its end, which is
+// still in the cache.
+const againSize = 64 << 20
+
+// again reads the end of a file that was just read.
+func (r *run) again(ctx context.Context, arg string, stats func() smbtest.Stats) (passage, error) {
+	p, err := parseRemote("demo", arg)
+	if err != nil {
+		return passage{}, err
+	}
+	fsys, err := r.open(ctx, p)
+	if err != nil {
+		return passage{}, p.error("demo", err)
+	}
+	f, err := openRemote(ctx, fsys, p.path)
+	if err != nil {
+		return passage{}, p.error("demo", err)
+	}
+	defer f.Close()
+	before := stats()
+	if _, err = f.Seek(-againSize, io.SeekEnd); err != nil {
+		_, err = f.Seek(0, io.SeekStart) // it is smaller than that
+	}
+	if err != nil {
+		return passage{}, p.error("demo", err)
+	}
+	start := time.Now()
+	n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{f}, make([]byte, 1<<20))
+	took := time.Since(start)
+	result := passage{Bytes: n, Seconds: took.Seconds(), Rate: float64(n) / took.Seconds()}
+	result.Requests, result.Sizes = newSizes(stats().ReadSizes, before.ReadSizes)
+	return result, p.error("demo", err)
 }
 
 // verified compares a file with its copy.
@@ -222,6 +260,7 @@ func (r *run) explainDemo(ctx context.Context, arg string, e *explanation) error
 		return p.error("demo", err)
 	}
 	defer s.close()
+	e.Cached = s.cached()
 	return p.error("demo", e.run(ctx, probe{ping: c.client.Ping, read: s.read, size: s.size, stats: fsys.Stats}))
 }
 
@@ -229,6 +268,7 @@ func (d demoResult) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s to the server in %.2f s, %s, verified: %s.\n", exactSize(d.Write.Bytes), d.Write.Seconds, rate(d.Write.Rate), d.Write.requests("WRITE"))
 	fmt.Fprintf(&b, "%s back from it in %.2f s, %s, verified: %s.\n", exactSize(d.Read.Bytes), d.Read.Seconds, rate(d.Read.Rate), d.Read.requests("READ"))
+	fmt.Fprintf(&b, "The last %s of that once more, from the cache: %s, %s.\n", exactSize(d.Again.Bytes), rate(d.Again.Rate), d.Again.requests("READ"))
 	fmt.Fprintf(&b, "The server counted these requests, and had up to %d of them at a time.\n\n", d.MaxInFlight)
 	b.WriteString(d.Connection.String())
 	return b.String()

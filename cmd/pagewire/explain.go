@@ -64,7 +64,24 @@ type explanation struct {
 	Limit    string  `json:"limit,omitempty"`
 	Advice   string  `json:"advice,omitempty"`
 	NoData   string  `json:"no_data,omitempty"` // why nothing was read
+	Cached   *cached `json:"cached,omitempty"`  // what may be kept of the file
 	measurement
+}
+
+// cached says what may be kept of a file without asking the server each time.
+type cached struct {
+	Reads  bool `json:"reads"`
+	Writes bool `json:"writes"`
+}
+
+func (c cached) String() string {
+	switch {
+	case c.Writes:
+		return "may keep what is read and what is written"
+	case c.Reads:
+		return "may keep what is read; somebody else has the file open, too, or the server grants no more"
+	}
+	return "may keep nothing: the server grants no lease or oplock for this file now, or the option cache says so"
 }
 
 // plan is what pagewire keeps in flight to read a large file.
@@ -92,7 +109,7 @@ func (r *run) explain(ctx context.Context, p place, write bool) error {
 		}
 		defer s.close()
 		pr.read, pr.size = s.read, s.size
-		e.NoData, e.Write = s.noData, s.written
+		e.NoData, e.Write, e.Cached = s.noData, s.written, s.cached()
 	}
 	if err := e.run(ctx, pr); err != nil {
 		return err
@@ -137,6 +154,9 @@ func (e *explanation) String() string {
 	}
 	line("security", "%s, %s", signed, sealed)
 	line("limits", "read %s, write %s, %s", exactSize(int64(e.MaxRead)), exactSize(int64(e.MaxWrite)), count(e.Credits, "credit"))
+	if e.Cached != nil {
+		line("cache", "%s", e.Cached)
+	}
 	if e.Read == 0 {
 		line("measured", "no data: %s", e.NoData)
 		return b.String()
@@ -167,6 +187,14 @@ type subject struct {
 
 func (s *subject) read(ctx context.Context, p []byte, off int64) (int, error) {
 	return s.file.ReadAtContext(ctx, p, off)
+}
+
+func (s *subject) cached() *cached {
+	if s.file == nil {
+		return nil
+	}
+	reads, writes := s.file.Cached()
+	return &cached{reads, writes}
 }
 
 func (s *subject) close() {

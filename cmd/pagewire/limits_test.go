@@ -99,6 +99,12 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %+v carries %d bytes, want 5000001", way, p, bytes)
 		}
 	}
+	if d.Again.Bytes != d.Read.Bytes || d.Again.Requests != 0 {
+		t.Errorf("from the cache: %+v", d.Again)
+	}
+	if d.Connection.Cached == nil || !d.Connection.Cached.Writes {
+		t.Errorf("cached: %+v", d.Connection.Cached)
+	}
 	if d.Connection.Sealing == "" || d.MaxInFlight < 2 {
 		t.Errorf("%+v", d)
 	}

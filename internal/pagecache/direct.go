@@ -18,7 +18,7 @@ func (o *Open) readDirect(ctx context.Context, p []byte, off int64) (n int, err 
 		return 0, err
 	}
 	f.mu.RLock()
-	server := f.server
+	server, grown := f.server, f.grownLocked()
 	f.mu.RUnlock()
 	size, workers := f.request(remote.Reading)
 	eof := false
@@ -34,7 +34,13 @@ func (o *Open) readDirect(ctx context.Context, p []byte, off int64) (n int, err 
 		n = int(m)
 	}
 	if eof && err == nil && n < len(p) {
-		err = io.EOF
+		if end := min(grown, whole.End) - off; end > int64(n) { // what makes it longer is still to be written
+			clear(p[n:end])
+			n = int(end)
+		}
+		if n < len(p) {
+			err = io.EOF
+		}
 	}
 	return n, err
 }
@@ -71,7 +77,8 @@ var vectors = sync.Pool{New: func() any { return new([1][]byte) }}
 func (o *Open) writeDirect(ctx context.Context, p []byte, off int64) (n int, err error) {
 	f := o.file
 	whole := extent.Range{Off: off, End: off + int64(len(p))}
-	if err := f.claim(ctx, whole); err != nil {
+	c, err := f.claimClean(ctx, whole)
+	if err != nil {
 		return 0, err
 	}
 	size, workers := f.request(remote.Writing)
@@ -87,20 +94,22 @@ func (o *Open) writeDirect(ctx context.Context, p []byte, off int64) (n int, err
 		n = int(m)
 	}
 	f.mu.Lock()
-	f.flying.Remove(whole)
 	f.invalidateLocked(whole) // whoever asked for these bytes meanwhile may have got either
 	if n > 0 {
 		f.wroteLocked(off + int64(n))
 	}
+	f.yieldLocked(c)
 	f.mu.Unlock()
 	f.changed.wake()
+	if err != nil {
+		o.askLater()
+	}
 	return n, err
 }
 
 // wroteLocked notes that the server has the file up to end at least.
 func (f *File) wroteLocked(end int64) {
-	f.server = max(f.server, end)
-	f.resizeLocked(max(f.size, f.server))
+	f.serverSizeLocked(max(f.server, end))
 	f.touchLocked()
 }
 
@@ -121,24 +130,6 @@ func (o *Open) writePiece(ctx context.Context, p []byte, off int64) (n int, err 
 	}
 	v[0] = nil
 	return n, err
-}
-
-// claim makes a range flying, once nothing of it is dirty nor flying.
-func (f *File) claim(ctx context.Context, r extent.Range) error {
-	for {
-		if err := f.settle(ctx, r); err != nil {
-			return err
-		}
-		f.mu.Lock()
-		free := !f.flying.Overlaps(r) && !f.soiledLocked(r)
-		if free {
-			f.flying.Add(r)
-		}
-		f.mu.Unlock()
-		if free {
-			return nil
-		}
-	}
 }
 
 // spread does something to a range in pieces, several at a time.
@@ -172,7 +163,7 @@ func (s *spread) run(ctx context.Context) (n int64, end bool, err error) {
 func (s *spread) work(ctx context.Context) {
 	for {
 		s.mu.Lock()
-		r := extent.Range{Off: s.next, End: min((s.next/s.piece+1)*s.piece, s.whole.End)}
+		r := upTo(extent.Range{Off: s.next, End: s.whole.End}, s.piece)
 		if r.Off >= s.stop {
 			s.mu.Unlock()
 			return
@@ -201,11 +192,14 @@ func (o *Open) Bypass() { o.direct.Store(true) }
 
 // WriteThrough is WriteAt that keeps nothing here: when it returns, the server has it.
 func (o *Open) WriteThrough(ctx context.Context, p []byte, off int64) (int, error) {
-	if err := o.check(remote.ForWrite, off); err != nil || len(p) == 0 {
+	if err := o.check(remote.ForWrite, off, len(p)); err != nil || len(p) == 0 {
 		return 0, err
 	}
 	return o.writeDirect(ctx, p, off)
 }
+
+// Keeps reports whether bytes that are read, or written, may be kept now.
+func (o *Open) Keeps(right remote.Rights) bool { return o.file.Keeps(right) }
 
 // Size returns how long the file is, with what was written here.
 func (o *Open) Size() int64 { return o.file.Size() }
