@@ -24,7 +24,7 @@ type Mode uint8
 const (
 	Strict   Mode = iota // what the server gives rights for
 	None                 // nothing
-	Loose                // everything, whatever others do; see Revalidate
+	Loose                // everything, whatever others do; see Learn
 	ReadOnly             // what is read, since nobody writes
 )
 
@@ -53,17 +53,21 @@ type File struct {
 	rights  remote.Rights
 	epoch   uint64      // of rights
 	unsure  bool        // the connection is lost, and rights mean nothing
+	blind   bool        // nothing vouched for the file until now, so its size is not known
 	size    int64       // as readers here see it
 	server  int64       // as the server has it, as far as is known
-	resized uint64      // how often size has changed
+	learned uint64      // how often server has changed
 	touched time.Time   // when it was last written here; zero if version has that
 	version remote.Attr // of the valid bytes
 
-	chunks map[int64]*chunk // by offset / maxRun
-	dirty  []int64          // the chunks that have dirty bytes, in order
-	bytes  int64            // that are dirty
-	flying extent.Set       // what a request to change is under way for
-	fills  []*fill
+	chunks  map[int64]*chunk // by offset / maxRun
+	dirty   []int64          // the chunks that have dirty bytes, in order
+	bytes   int64            // that are dirty
+	flying  extent.Set       // what writes are under way for
+	fills   []*fill
+	claims  []claim // in order
+	claimed uint64  // how many there ever were
+	cut     int64   // where a truncation is under way to cut; maxFile: none is
 
 	writes  []*write // under way
 	issued  uint64   // how many writes were begun
@@ -116,7 +120,7 @@ func (c *Cache) NewFile(cfg FileConfig) *File {
 	if cfg.Writes == nil {
 		cfg.Writes = new(meter.Meter)
 	}
-	return &File{cache: c, cfg: cfg, appends: make(chan struct{}, 1), chunks: map[int64]*chunk{}, growing: -1}
+	return &File{cache: c, cfg: cfg, appends: make(chan struct{}, 1), chunks: map[int64]*chunk{}, cut: maxFile, growing: -1}
 }
 
 // Wants returns the rights to ask for.
@@ -138,18 +142,27 @@ func (f *File) Attach(opened remote.Opened, access remote.Access, stable bool) *
 	first := len(f.opens) == 0
 	f.remote = opened.File
 	f.opens = append(f.opens, o)
-	if opened.Epoch >= f.epoch {
-		f.rights, f.epoch = opened.Rights, opened.Epoch
+	rights := opened.Rights
+	if opened.Epoch < f.epoch { // a change has come first
+		rights = f.rights
 	}
+	f.epoch = max(f.epoch, opened.Epoch)
 	var dropped map[int64]*chunk
 	if first {
+		f.rights = rights
 		dropped = f.learnLocked(opened.Attr)
+	} else {
+		dropped = f.rightsLocked(rights)
 	}
 	if first || !f.keepsLocked(remote.CacheRead) {
 		f.serverSizeLocked(opened.Attr.Size)
 	}
+	blind := f.blind
 	f.mu.Unlock()
 	f.drop(dropped)
+	if blind {
+		f.cache.background(f.look)
+	}
 	return o
 }
 
@@ -167,7 +180,7 @@ func (f *File) learnLocked(attr remote.Attr) map[int64]*chunk {
 // keepsLocked reports whether bytes may be kept that were read, or were written.
 func (f *File) keepsLocked(right remote.Rights) bool {
 	switch {
-	case f.unsure || f.cfg.Mode == None:
+	case f.unsure || f.blind || f.cfg.Mode == None:
 		return false
 	case f.cfg.Mode == Loose:
 		return true
@@ -181,25 +194,28 @@ func (f *File) keepsLocked(right remote.Rights) bool {
 // serverSizeLocked notes how long the file is on the server. What was written here
 // and did not get there yet may make it longer.
 func (f *File) serverSizeLocked(size int64) {
-	f.server = size
-	end := size
+	if size = min(max(size, 0), maxFile); size != f.server {
+		f.server = size
+		f.learned++
+	}
+	if size = max(size, f.grownLocked()); size < f.size {
+		f.forgetLocked(extent.Range{Off: size, End: math.MaxInt64})
+	}
+	f.size = size
+}
+
+// grownLocked returns how long the file will be at least by what was written here and
+// did not get to the server yet.
+func (f *File) grownLocked() (end int64) {
 	if n := len(f.dirty); n > 0 {
-		d := &f.chunks[f.dirty[n-1]].dirty
-		for r := range d.All() {
-			end = max(end, r.End)
+		for r := range f.chunks[f.dirty[n-1]].dirty.All() {
+			end = r.End
 		}
 	}
 	for _, w := range f.writes {
 		end = max(end, w.r.End)
 	}
-	f.resizeLocked(end)
-}
-
-func (f *File) resizeLocked(size int64) {
-	if size != f.size {
-		f.size = size
-		f.resized++
-	}
+	return end
 }
 
 // Size returns how long the file is, with what was written here.
@@ -224,7 +240,7 @@ func (f *File) State() (size int64, touched time.Time, vouched bool) {
 func (f *File) Learn(attr remote.Attr, touched time.Time) {
 	f.mu.Lock()
 	var dropped map[int64]*chunk
-	if f.touched.Equal(touched) && f.bytes == 0 && f.flying.Len() == 0 {
+	if f.touched.Equal(touched) && f.bytes == 0 && len(f.writes) == 0 && len(f.claims) == 0 {
 		f.serverSizeLocked(attr.Size)
 		if f.vouchedLocked() || f.cfg.Mode == Loose && !touched.IsZero() { // nobody else can have, or we are to think so
 			f.version, f.touched = attr, time.Time{}
@@ -238,7 +254,7 @@ func (f *File) Learn(attr remote.Attr, touched time.Time) {
 
 // vouchedLocked reports whether the rights vouch for all that is known of the file.
 func (f *File) vouchedLocked() bool {
-	return !f.unsure && f.cfg.Mode == Strict && f.rights&remote.CacheRead != 0 && len(f.opens) > 0
+	return !f.unsure && !f.blind && f.cfg.Mode == Strict && f.rights&remote.CacheRead != 0 && len(f.opens) > 0
 }
 
 // Keeps reports whether bytes that are read, or written, may be kept.
@@ -258,6 +274,10 @@ func (f *File) Forget() {
 
 // everything is a whole file.
 var everything = extent.Range{End: math.MaxInt64}
+
+// maxFile is the largest size of a file: any byte of it is in a chunk that ends at a
+// number.
+const maxFile = math.MaxInt64 &^ (maxRun - 1)
 
 // purgeLocked takes all runs out of the index but those with bytes that have to be
 // written, of which it keeps nothing else. It may run where nobody may wait, so what
@@ -282,13 +302,23 @@ func (f *File) purgeLocked() map[int64]*chunk {
 		keep(i)
 	}
 	for _, w := range f.writes { // which may become dirty again
-		i := w.r.Off >> maxRunShift
-		keep(i)
-		if c := f.chunks[i]; c != nil {
-			c.valid.Add(w.r)
+		if !w.void {
+			i := w.r.Off >> maxRunShift
+			keep(i)
+			f.chunks[i].valid.Add(w.r)
 		}
 	}
 	return old
+}
+
+// wipe gives up all memory, whatever is in it.
+func (f *File) wipe() {
+	f.mu.Lock()
+	f.discardLocked()
+	old := f.chunks
+	f.chunks = map[int64]*chunk{}
+	f.mu.Unlock()
+	f.drop(old)
 }
 
 // drop frees what purgeLocked has left.
@@ -299,6 +329,7 @@ func (f *File) drop(chunks map[int64]*chunk) {
 		}
 	}
 	f.changed.wake()
+	f.cache.freed.wake()
 }
 
 // chunk returns the chunk at an offset, or nil.
@@ -316,6 +347,14 @@ func (f *File) makeChunkLocked(off int64) *chunk {
 // chunksLocked returns the numbers of the chunks in r, in order.
 func (f *File) chunksLocked(r extent.Range) []int64 {
 	var all []int64
+	if first, last := r.Off>>maxRunShift, (r.End-1)>>maxRunShift; last-first < int64(len(f.chunks)) {
+		for i := first; i <= last; i++ {
+			if f.chunks[i] != nil {
+				all = append(all, i)
+			}
+		}
+		return all
+	}
 	for i := range f.chunks {
 		if i >= r.Off>>maxRunShift && i<<maxRunShift < r.End {
 			all = append(all, i)
@@ -339,6 +378,12 @@ func (c *chunk) find(off int64) int {
 		}
 	}
 	return i
+}
+
+// overlaps reports whether there is a run for any of r.
+func (c *chunk) overlaps(r extent.Range) bool {
+	i := c.find(r.Off)
+	return i < len(c.runs) && c.runs[i].r.Off < r.End
 }
 
 // invalidateLocked makes bytes invalid and clean, those being filled, too.
@@ -423,6 +468,10 @@ func (f *File) soilLocked(i int64, r extent.Range) {
 		f.dirty = slices.Insert(f.dirty, at, i)
 	}
 	f.countLocked(c.dirty.Bytes() - before)
+	if !f.aging {
+		f.aging = true
+		time.AfterFunc(maxAge, f.aged)
+	}
 }
 
 // cleanLocked makes bytes of chunk i clean.
@@ -474,15 +523,17 @@ func (o *Open) reportLocked() error {
 	return o.file.failure
 }
 
-// check refuses what o was not opened for.
-func (o *Open) check(access remote.Access, off int64) error {
+// check refuses what o was not opened for, and what no file has room for.
+func (o *Open) check(access remote.Access, off int64, n int) error {
 	switch {
 	case o.closed.Load():
 		return ErrClosed
 	case o.access&access == 0:
 		return syscall.EBADF
-	case off < 0:
+	case off < 0 || off > math.MaxInt64-int64(n):
 		return syscall.EINVAL
+	case access == remote.ForWrite && off+int64(n) > maxFile:
+		return syscall.EFBIG
 	}
 	return nil
 }

@@ -19,8 +19,7 @@ type fill struct {
 	request int64
 	runs    []*run
 	stale   extent.Set // what changed here meanwhile; guarded by File.mu
-	size    int64      // how long the file seemed to be when it was begun
-	resized uint64     // and File.resized
+	learned uint64     // File.learned when it was begun
 }
 
 // planLocked returns fills for what of r is neither here nor under way, and books
@@ -30,20 +29,25 @@ func (o *Open) planLocked(r extent.Range, request int64, class remote.Class) []*
 	if !f.keepsLocked(remote.CacheRead) {
 		return nil
 	}
-	unit := max(request, f.cache.page)
+	unit := max(request/f.cache.page, 1) * f.cache.page
 	var fills []*fill
 	for at := r.Off; at < r.End; {
 		gap, ok := f.gapLocked(extent.Range{Off: at, End: r.End})
 		if !ok {
 			break
 		}
-		gap.End = min(gap.End, (gap.Off/unit+1)*unit)
-		fl := &fill{o: o, r: gap, class: class, request: request, size: f.size, resized: f.resized}
+		gap = upTo(gap, unit)
+		fl := &fill{o: o, r: gap, class: class, request: request, learned: f.learned}
 		fills = append(fills, fl)
 		f.fills = append(f.fills, fl)
 		at = gap.End
 	}
 	return fills
+}
+
+// upTo returns what of r is before the next multiple of unit.
+func upTo(r extent.Range, unit int64) extent.Range {
+	return extent.Range{Off: r.Off, End: r.Off + min(r.Len(), unit-r.Off%unit)}
 }
 
 // gapLocked returns the first part of r, within one chunk, that is neither valid nor
@@ -132,14 +136,8 @@ func (fl *fill) fetchPart(ctx context.Context, r extent.Range) (n int64, eof boo
 		f.cfg.Reads.Done(start, m, err)
 		n += int64(m)
 		r.Off += int64(m)
-		switch {
-		case eof || err != nil:
-		case m == 0:
+		if m == 0 && !eof && err == nil {
 			err = io.ErrNoProgress
-		default:
-			// SMB tells of the end only those who ask for nothing else. What stops
-			// just where the file is known to end, has come to the end.
-			eof = r.Off < r.End && r.Off == fl.size
 		}
 	}
 	return n, eof, err
@@ -156,19 +154,18 @@ func (fl *fill) buffers(r extent.Range) [][]byte {
 	return bufs
 }
 
-// publish makes the first n bytes of the fill valid, and what is beyond them up to
-// the end of the file if that is where the server ended it: nobody has written
-// there, so these are zero.
+// publish makes the first n bytes of the fill valid. If that is where the server ends
+// the file, it is shorter than was known, or what is beyond was not written: zeros.
 func (fl *fill) publish(n int64, eof bool) {
 	f := fl.o.file
 	f.mu.Lock()
 	got := extent.Range{Off: fl.r.Off, End: fl.r.Off + n}
 	if eof && got.End < fl.r.End {
-		if f.resized == fl.resized && f.size == f.server && got.End < f.size {
-			f.server = got.End
-			f.resizeLocked(got.End)
-			f.invalidateLocked(extent.Range{Off: got.End, End: math.MaxInt64})
-		} else if zero := (extent.Range{Off: got.End, End: min(fl.r.End, f.size)}); !zero.Empty() {
+		if f.learned == fl.learned && got.End < f.server {
+			f.forgetLocked(extent.Range{Off: got.End, End: math.MaxInt64})
+			f.serverSizeLocked(got.End)
+		}
+		if zero := (extent.Range{Off: got.End, End: min(fl.r.End, f.size)}); !zero.Empty() {
 			for _, p := range fl.buffers(zero) {
 				clear(p)
 			}
@@ -177,8 +174,7 @@ func (fl *fill) publish(n int64, eof bool) {
 	}
 	if f.keepsLocked(remote.CacheRead) {
 		for _, m := range fl.runs {
-			m.ahead.Store(fl.class == remote.Ahead)
-			f.placeLocked(m, got.Intersect(m.r), &fl.stale)
+			f.placeLocked(m, got.Intersect(m.r), fl)
 		}
 	}
 	f.doneLocked(fl)
@@ -209,10 +205,11 @@ func (fl *fill) end() {
 	f.changed.wake()
 }
 
-// placeLocked makes the bytes r of a run valid, but for those that are so already
-// and those that are stale. Runs never overlap: the run takes its place in the index
-// or, where one of its bytes has a place, a larger run takes in the smaller.
-func (f *File) placeLocked(m *run, r extent.Range, stale *extent.Set) {
+// placeLocked makes the bytes r of a run of a fill valid, but for those that are so
+// already and those that are stale. Runs never overlap: the run takes its place in the
+// index or, where one of its bytes has a place, a larger run takes in the smaller.
+func (f *File) placeLocked(m *run, r extent.Range, fl *fill) {
+	stale := &fl.stale
 	if r.Empty() || stale.Contains(r) {
 		return
 	}
@@ -222,7 +219,7 @@ func (f *File) placeLocked(m *run, r extent.Range, stale *extent.Set) {
 	for j := i; j < len(c.runs) && c.runs[j].r.Off < m.r.End; j++ {
 		inner = append(inner, c.runs[j])
 	}
-	if len(inner) == 1 && inner[0] != m && inner[0].r.Len() >= m.r.Len() {
+	if len(inner) == 1 && inner[0].r.Len() >= m.r.Len() {
 		to := inner[0]
 		for fresh := range stale.Gaps(r) {
 			for gap := range c.valid.Gaps(fresh) {
@@ -237,6 +234,10 @@ func (f *File) placeLocked(m *run, r extent.Range, stale *extent.Set) {
 			f.cache.unlink(old)
 		}
 		c.runs = slices.Delete(c.runs, i, i+len(inner))
+		if fl.class == remote.Ahead {
+			m.ahead.Store(true)
+			f.cache.counts.ahead.Add(m.r.Len())
+		}
 		f.cache.pin(m)
 		f.linkLocked(c, m)
 	}

@@ -1,6 +1,7 @@
 package pagecache
 
 import (
+	"cmp"
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/internal/extent"
@@ -56,27 +57,22 @@ func (c *Cache) release(m *run) {
 		c.counts.aheadWasted.Add(m.r.Len())
 	}
 	c.mu.Lock()
-	if c.arena == nil {
-		c.mu.Unlock()
-		return
-	}
-	piece := c.arena.give(m.at, m.order)
-	back := piece >= 0 && c.arena.idle > maxIdle && !c.heap
-	if back {
+	var err error
+	if piece := c.arena.give(m.at, m.order); piece >= 0 && c.arena.idle > maxIdle && !c.heap {
 		c.arena.withdraw(piece)
-		c.bg.Add(1)
-	}
-	c.mu.Unlock()
-	if back {
+		c.mu.Unlock()
 		order := c.arena.order(maxRun)
-		if err := forget(c.arena.block(piece<<maxRunShift, order)); err != nil {
-			c.logger.Debug("page cache keeps its memory", "err", err)
-		}
+		err = forget(c.arena.block(piece<<maxRunShift, order))
 		c.mu.Lock()
 		c.arena.give(piece<<maxRunShift, order)
 		c.arena.idle-- // it is free, but has no pages
-		c.mu.Unlock()
-		c.bg.Done()
+	}
+	if c.closed {
+		err = cmp.Or(err, c.unmapLocked())
+	}
+	c.mu.Unlock()
+	if err != nil {
+		c.logger.Debug("page cache keeps its memory", "err", err)
 	}
 	c.freed.wake()
 }
@@ -97,6 +93,10 @@ func (c *Cache) memory(f *File, r extent.Range) *run {
 func (c *Cache) take(order int) int64 {
 	for tries := 0; ; tries++ {
 		c.mu.Lock()
+		if c.closed {
+			c.mu.Unlock()
+			return -1
+		}
 		at := c.arena.take(order)
 		c.mu.Unlock()
 		if at >= 0 || tries == evictions || !c.evict(c.arena.size(order)) {
@@ -105,22 +105,29 @@ func (c *Cache) take(order int) int64 {
 	}
 }
 
-// evictions is how often memory is freed before a block of it is given up on, which
-// may not come together.
-const evictions = 4
+const (
+	// evictions is how often memory is freed before a block of it is given up on, which
+	// may not come together.
+	evictions = 4
+	// refusals is how many runs that have to stay are looked at before memory is given
+	// up on: there may be as many as there are pages.
+	refusals = 1024
+)
 
 // evict frees about n bytes of clean runs that were not used lately, and reports
 // whether it freed any. The clock comes by twice, as a run that was used is spared
 // the first time.
 func (c *Cache) evict(n int64) bool {
-	freed := int64(0)
-	for left := 2 * c.runs(); left > 0 && freed < n; left-- {
-		m := c.candidate()
+	freed, refused, round := int64(0), 0, c.runs()
+	for i := 0; i < 2*round && freed < n && refused < refusals; i++ {
+		m := c.candidate(i < round)
 		if m == nil {
 			continue
 		}
 		if m.file.evict(m) {
 			freed += m.r.Len()
+		} else {
+			refused++
 		}
 		c.unpin(m)
 	}
@@ -134,8 +141,9 @@ func (c *Cache) runs() int {
 }
 
 // candidate turns the clock by one, and returns what it then points to, pinned,
-// unless that was used since the clock last came by.
-func (c *Cache) candidate() *run {
+// unless that is pinned, or spare says to spare what was used since the clock last
+// came by.
+func (c *Cache) candidate(spare bool) *run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.clock.first
@@ -143,7 +151,7 @@ func (c *Cache) candidate() *run {
 		return nil
 	}
 	c.clock.first = m.next
-	if m.used.Swap(false) || m.refs.Load() > 1 {
+	if m.used.Swap(false) && spare || m.refs.Load() > 1 {
 		return nil
 	}
 	c.pin(m)
@@ -154,18 +162,6 @@ func (c *Cache) candidate() *run {
 type ring struct {
 	first *run
 	n     int
-}
-
-// unpinned returns how many bytes have no reference but the index's.
-func (l *ring) unpinned() (n int64) {
-	m := l.first
-	for range l.n {
-		if m.refs.Load() == 1 {
-			n += m.r.Len()
-		}
-		m = m.next
-	}
-	return n
 }
 
 func (l *ring) add(m *run) {

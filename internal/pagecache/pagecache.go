@@ -17,23 +17,25 @@
 //     the fill, which then does not publish it, even if it is not valid any more.
 //   - Flying bytes do not change: who wants to write over them waits for the answer.
 //     So what is signed is what is sent, and nothing written meanwhile is taken for
-//     written. Whatever goes to the server is flying, direct writes and truncations
-//     too, so one rule orders them all.
+//     written. Direct writes and truncations claim their range, for which the same
+//     holds, and of those that overlap each has its turn.
 //   - What may not be kept is read from and written to the server directly, after
 //     dirty bytes of that range are written.
 //
 // Goroutines: a cache's are its requests under way and one per file that is being
-// written back or loses its rights; Close joins them all. Lock order: File.mu →
-// Cache.mu; Open.mu is a leaf. Under File.mu bytes are copied, a quarter of a
-// megabyte at most at a time, so that a reader sees all of such a piece of a write
-// or nothing of it; no lock is held across a request.
+// written back or loses its rights; Close joins them all. Lock order: Open.mu →
+// File.mu → Cache.mu. Under File.mu bytes are copied, a quarter of a megabyte at most
+// at a time, so that a reader sees all of such a piece of a write or nothing of it; no
+// lock is held across a request.
 package pagecache
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -115,22 +117,43 @@ func New(cfg Config) (*Cache, error) {
 // been closed before; what they had is lost.
 func (c *Cache) Close() error {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
-	}
+	again := c.closed
 	c.closed = true
 	c.mu.Unlock()
-	c.end()
-	c.bg.Wait()
-	c.mu.Lock()
-	pinned := c.arena.free+c.clock.unpinned() < c.budget
-	c.arena = nil
-	c.mu.Unlock()
-	if c.heap || pinned { // somebody still looks at some of it
+	if again {
 		return nil
 	}
+	c.end()
+	c.bg.Wait()
+	for _, f := range c.files() {
+		f.wipe()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unmapLocked()
+}
+
+// unmapLocked gives the memory back, unless somebody still looks at some of it, and
+// whoever does that last will.
+func (c *Cache) unmapLocked() error {
+	if c.heap || c.arena.memory == nil || c.arena.free < c.budget {
+		return nil
+	}
+	c.arena.memory = nil
 	return c.unmap()
+}
+
+// files returns the files that have memory.
+func (c *Cache) files() []*File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	files := map[*File]bool{}
+	m := c.clock.first
+	for range c.clock.n {
+		files[m.file] = true
+		m = m.next
+	}
+	return slices.Collect(maps.Keys(files))
 }
 
 // background runs f in the background, unless the cache is closed.

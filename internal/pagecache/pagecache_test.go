@@ -3,12 +3,18 @@ package pagecache
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/pagewire/pagewire/internal/remote"
 	"github.com/pagewire/pagewire/internal/remote/remotetest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rig is a file of a volume in memory, with a cache before it.
 type rig struct {
@@ -16,6 +22,8 @@ type rig struct {
 	fake *remotetest.Fake
 	c    *Cache
 	f    *File
+
+	late func(call string, off int64) // is told when an answer is there, before the cache is
 }
 
 const name = "file"
@@ -47,8 +55,119 @@ func (r *rig) openFor(access remote.Access) *Open {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return r.f.Attach(opened, access, false)
+	return r.attach(opened, access, false)
 }
+
+// openStable opens the file for writes that have to reach the disk at once.
+func (r *rig) openStable() *Open {
+	r.t.Helper()
+	access := remote.ForRead | remote.ForWrite
+	opened, err := r.fake.Open(context.Background(), remote.At{Name: name}, remote.How{Access: access, Stable: true, Rights: r.f.Wants()}, r.f)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return r.attach(opened, access, true)
+}
+
+func (r *rig) attach(opened remote.Opened, access remote.Access, stable bool) *Open {
+	if r.late != nil {
+		opened.File = lateFile{opened.File, r}
+	}
+	return r.f.Attach(opened, access, stable)
+}
+
+// lateFile holds answers back.
+type lateFile struct {
+	remote.File
+	r *rig
+}
+
+func (l lateFile) ReadAt(ctx context.Context, req remote.Req, into [][]byte) (int, bool, error) {
+	n, eof, err := l.File.ReadAt(ctx, req, into)
+	l.r.late("ReadAt", req.Off)
+	return n, eof, err
+}
+
+func (l lateFile) WriteAt(ctx context.Context, req remote.Req, w remote.Write) (int, bool, error) {
+	n, stable, err := l.File.WriteAt(ctx, req, w)
+	l.r.late("WriteAt", req.Off)
+	return n, stable, err
+}
+
+func (l lateFile) SetSize(ctx context.Context, o remote.Open, size int64) (remote.Attr, error) {
+	attr, err := l.File.SetSize(ctx, o, size)
+	l.r.late("SetSize", size)
+	return attr, err
+}
+
+func (l lateFile) GetAttr(ctx context.Context, o remote.Open) (remote.Attr, error) {
+	attr, err := l.File.GetAttr(ctx, o)
+	l.r.late("GetAttr", 0)
+	return attr, err
+}
+
+// hook has every request go through h first; nil ends that.
+func (r *rig) hook(h func(ctx context.Context, op remotetest.Op) error) {
+	r.fake.Set(func(c *remotetest.Config) { c.Hook = h })
+}
+
+// gate stops who passes until it is closed.
+type gate chan struct{}
+
+func (g gate) pass(ctx context.Context) error {
+	select {
+	case <-g:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// stop has requests of one kind wait for a gate.
+func (r *rig) stop(call string) gate {
+	g := make(gate)
+	r.hook(func(ctx context.Context, op remotetest.Op) error {
+		if op.Call == call {
+			return g.pass(ctx)
+		}
+		return nil
+	})
+	return g
+}
+
+// read reads n bytes at off, or as many as there are.
+func (r *rig) read(o *Open, off int64, n int) []byte {
+	r.t.Helper()
+	p := make([]byte, n)
+	got, err := o.ReadAt(ctx, p, off)
+	if err != nil && !(errors.Is(err, io.EOF) && got < n) || err == nil && got < n {
+		r.t.Errorf("read %d of %d bytes at %d, %v", got, n, off, err)
+	}
+	return p[:got]
+}
+
+func (r *rig) write(o *Open, off int64, p []byte) {
+	r.t.Helper()
+	if n, err := o.WriteAt(ctx, p, off); n != len(p) || err != nil {
+		r.t.Errorf("wrote %d of %d bytes at %d, %v", n, len(p), off, err)
+	}
+}
+
+func (r *rig) same(what string, got, want []byte) {
+	r.t.Helper()
+	if bytes.Equal(got, want) {
+		return
+	}
+	at := 0
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	r.t.Errorf("%s: %d bytes, want %d; they differ from %d on", what, len(got), len(want), at)
+}
+
+// reads, writes say how many requests there were.
+func (r *rig) reads() int  { return r.fake.Count("ReadAt") }
+func (r *rig) writes() int { return r.fake.Count("WriteAt") }
 
 func (r *rig) bytes() []byte {
 	r.t.Helper()

@@ -3,6 +3,7 @@ package pagecache
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/pagewire/pagewire/internal/extent"
 	"github.com/pagewire/pagewire/internal/remote"
@@ -13,7 +14,7 @@ const copyPiece = 256 << 10
 
 // ReadAt reads into p from off: see io.ReaderAt.
 func (o *Open) ReadAt(ctx context.Context, p []byte, off int64) (n int, err error) {
-	if err := o.check(remote.ForRead, off); err != nil {
+	if err := o.check(remote.ForRead, off, len(p)); err != nil {
 		return 0, err
 	}
 	if len(p) == 0 {
@@ -175,7 +176,6 @@ func (o *Open) begin(fills []*fill) {
 				fl.fail()
 				continue
 			}
-			o.file.cache.counts.ahead.Add(fl.r.Len())
 			if i == len(fills)-1 {
 				fl.run(o.ctx)
 			} else if !o.background(func() { fl.run(o.ctx) }) {
@@ -223,7 +223,7 @@ func (o *Open) load(ctx context.Context, need, ahead extent.Range, p []byte) (n 
 	}
 	if len(fills) == 0 || fills[0].r.Off > need.Off { // it is here by now, or somebody else is at it
 		o.begin(fills)
-		if f.here(need.Off) {
+		if here, coming := f.lookFor(need.Off); here || !coming {
 			return 0, nil
 		}
 		select {
@@ -233,11 +233,15 @@ func (o *Open) load(ctx context.Context, need, ahead extent.Range, p []byte) (n 
 			return 0, context.Cause(ctx)
 		}
 	}
+	o.mu.Lock()
+	o.stream.missed(need)
+	o.mu.Unlock()
 	o.begin(fills[1:])
 	first := fills[0]
 	if first.allocate() {
-		if err = first.run(ctx); err != nil && f.valid(need.Off) {
-			err = nil // it came, but not all that was to come with it
+		err = first.run(ctx)
+		if here, _ := f.lookFor(need.Off); here {
+			err = nil // if it went wrong, then later on
 		}
 		return 0, err
 	}
@@ -245,30 +249,17 @@ func (o *Open) load(ctx context.Context, need, ahead extent.Range, p []byte) (n 
 	return o.readDirect(ctx, p[:min(int64(len(p)), size)], need.Off)
 }
 
-// here reports whether load need not wait for the byte at off: it is valid, or not
-// to be kept, or nobody fetches it.
-func (f *File) here(off int64) bool {
+// lookFor reports whether nobody has to fetch the byte at off, which is valid, or not
+// to be kept, or beyond the end; or else whether somebody does.
+func (f *File) lookFor(off int64) (here, coming bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if !f.keepsLocked(remote.CacheRead) || off >= f.size {
-		return true
+		return true, false
 	}
 	r := extent.Range{Off: off, End: off + 1}
 	if c := f.chunkLocked(off); c != nil && c.valid.Overlaps(r) {
-		return true
+		return true, false
 	}
-	for _, fl := range f.fills {
-		if fl.r.Overlaps(r) {
-			return false
-		}
-	}
-	return true
-}
-
-// valid reports whether the byte at off is here.
-func (f *File) valid(off int64) bool {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	c := f.chunkLocked(off)
-	return c != nil && c.valid.Overlaps(extent.Range{Off: off, End: off + 1})
+	return false, slices.ContainsFunc(f.fills, func(fl *fill) bool { return fl.r.Overlaps(r) })
 }

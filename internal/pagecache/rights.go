@@ -20,35 +20,61 @@ var (
 // background.
 func (f *File) Rights(ch remote.Change) {
 	f.mu.Lock()
-	if ch.Epoch > f.epoch {
-		f.rights, f.epoch = ch.Rights, ch.Epoch
-		f.unsure = ch.Trust == remote.Unsure
-	} else {
-		f.rights &= ch.Rights // of two, the lesser
+	rights, older := ch.Rights, ch.Epoch < f.epoch
+	if ch.Epoch <= f.epoch {
+		rights &= f.rights // of two, the lesser
 	}
+	f.epoch = max(f.epoch, ch.Epoch)
 	var dropped map[int64]*chunk
 	switch {
+	case older || ch.Trust == remote.Current:
+		f.unsure = f.unsure && older
+		dropped = f.rightsLocked(rights)
 	case ch.Trust == remote.Unsure:
-	case ch.Trust == remote.Outdated:
-		if f.bytes > 0 {
-			f.failLocked(errStale)
-		}
-		f.discardLocked()
-		dropped = f.purgeLocked()
-	case f.cfg.Mode == Strict && !f.keepsLocked(remote.CacheRead):
-		dropped = f.purgeLocked()
+		f.unsure = true
+	default:
+		f.unsure, f.rights, f.blind = false, rights, true
+		dropped = f.voidLocked()
 	}
 	f.mu.Unlock()
 	f.changed.wake()
-	if ch.Trust == remote.Unsure {
-		return
-	}
-	if len(dropped) == 0 && ch.Ack == nil {
-		return
-	}
 	f.cache.background(func() {
 		f.drop(dropped)
+		f.look()
 		f.obey(ch)
+	})
+}
+
+// rightsLocked notes rights, and returns what is left to drop. What is here is worth
+// nothing unless it was vouched for all the time.
+func (f *File) rightsLocked(rights remote.Rights) map[int64]*chunk {
+	before := f.rights & remote.CacheRead
+	f.rights = rights
+	if f.cfg.Mode != Strict || before&rights != 0 {
+		return nil
+	}
+	f.blind = f.blind || rights&remote.CacheRead != 0 && len(f.opens) > 0
+	return f.purgeLocked()
+}
+
+// look asks for the size of a file that nothing vouched for. Until there is an answer
+// nothing is kept.
+func (f *File) look() {
+	f.mu.RLock()
+	blind, epoch := f.blind, f.epoch
+	var o *Open
+	if n := len(f.opens); n > 0 {
+		o = f.opens[n-1]
+	}
+	f.mu.RUnlock()
+	if !blind || o == nil {
+		return
+	}
+	f.ask(f.cache.ctx, o, func(attr remote.Attr) {
+		if f.epoch == epoch {
+			f.blind = false
+			f.serverSizeLocked(attr.Size)
+		}
 	})
 }
 
@@ -74,6 +100,19 @@ func (f *File) obey(ch remote.Change) {
 // it is sent at the latest.
 const ackTime = 2 * time.Second
 
+// voidLocked forgets everything, since somebody else has changed the file, and returns
+// what is left to drop.
+func (f *File) voidLocked() map[int64]*chunk {
+	if f.bytes > 0 || len(f.writes) > 0 {
+		f.failLocked(errStale)
+	}
+	for _, w := range f.writes {
+		w.void = true
+	}
+	f.discardLocked()
+	return f.purgeLocked()
+}
+
 // discardLocked makes all dirty bytes invalid.
 func (f *File) discardLocked() {
 	for len(f.dirty) > 0 {
@@ -85,5 +124,5 @@ func (f *File) discardLocked() {
 			c.valid.Remove(r)
 		}
 	}
-	f.resizeLocked(max(f.server, 0))
+	f.serverSizeLocked(f.server)
 }

@@ -2,6 +2,8 @@ package pagecache
 
 import (
 	"context"
+	"io"
+	"math"
 
 	"github.com/pagewire/pagewire/internal/extent"
 	"github.com/pagewire/pagewire/internal/remote"
@@ -12,48 +14,28 @@ import (
 // to be changed. Stream ends with the file, with an error of either side, or, kept
 // being false, where bytes may not be kept.
 func (o *Open) Stream(ctx context.Context, off int64, take func([]byte) error) (n int64, kept bool, err error) {
-	if err := o.check(remote.ForRead, off); err != nil {
+	if err := o.check(remote.ForRead, off, 0); err != nil {
 		return 0, true, err
 	}
 	if o.direct.Load() {
 		return 0, false, nil
 	}
 	f := o.file
+	var next, ahead extent.Range
 	var scratch []byte
 	for {
-		step, _ := f.request(remote.Reading)
-		next := extent.Range{Off: off + n, End: (off+n)/step*step + step}
-		ahead := o.note(next)
-		for !next.Empty() {
-			runs, r, found := f.view(next)
-			if found == direct {
-				return n, false, nil
-			}
-			if found == all && r.Empty() {
-				return n, true, nil
-			}
-			if found == all {
-				if !ahead.Empty() {
-					o.prefetch(ahead)
-					ahead = extent.Range{}
-				}
-				for _, m := range runs {
-					if err == nil {
-						part := m.bytes(r)
-						if err = take(part); err == nil {
-							n += int64(len(part))
-						}
-					}
-					f.cache.unpin(m)
-				}
-				if err != nil {
-					return n, true, err
-				}
-				next.Off = r.End
-				continue
-			}
+		if next.Empty() {
+			step, _ := f.request(remote.Reading)
+			next = upTo(extent.Range{Off: off + n, End: math.MaxInt64}, step)
+			ahead = o.note(next)
+		}
+		runs, r, found := f.view(next)
+		switch {
+		case found == direct:
+			return n, false, nil
+		case found == absent:
 			if scratch == nil {
-				scratch = make([]byte, f.cache.page)
+				scratch = make([]byte, copyPiece)
 			}
 			m, err := o.load(ctx, next, ahead, scratch)
 			if m > 0 { // there was no memory
@@ -63,10 +45,33 @@ func (o *Open) Stream(ctx context.Context, off int64, take func([]byte) error) (
 				n += int64(m)
 				next.Off += int64(m)
 			}
-			if err != nil {
+			switch {
+			case err == io.EOF:
+				return n, true, nil
+			case err != nil:
 				return n, true, err
 			}
 			ahead = extent.Range{}
+		case r.Empty():
+			return n, true, nil
+		default:
+			if !ahead.Empty() {
+				o.prefetch(ahead)
+				ahead = extent.Range{}
+			}
+			for _, m := range runs {
+				if err == nil {
+					part := m.bytes(r)
+					if err = take(part); err == nil {
+						n += int64(len(part))
+					}
+				}
+				f.cache.unpin(m)
+			}
+			if err != nil {
+				return n, true, err
+			}
+			next.Off = r.End
 		}
 	}
 }
@@ -78,10 +83,10 @@ func (f *File) view(r extent.Range) ([]*run, extent.Range, found) {
 	if !f.keepsLocked(remote.CacheRead) {
 		return nil, r, direct
 	}
-	r.End = min(r.End, f.size, chunkEnd(r.Off))
-	if r.Len() <= 0 {
+	if r.Off >= f.size {
 		return nil, extent.Range{}, all
 	}
+	r.End = min(r.End, f.size, chunkEnd(r.Off))
 	c := f.chunkLocked(r.Off)
 	if c == nil {
 		return nil, r, absent

@@ -13,11 +13,11 @@ import (
 // WriteAt writes p at off. Where the rights allow, it is copied here and written to
 // the server later: see Sync.
 func (o *Open) WriteAt(ctx context.Context, p []byte, off int64) (n int, err error) {
-	if err := o.check(remote.ForWrite, off); err != nil {
+	if err := o.check(remote.ForWrite, off, len(p)); err != nil {
 		return 0, err
 	}
 	if !o.stable && !o.direct.Load() {
-		n, err = o.writeHere(ctx, p, off)
+		_, n, err = o.writeHere(ctx, p, off)
 	}
 	if err == nil && n < len(p) {
 		var m int
@@ -29,7 +29,7 @@ func (o *Open) WriteAt(ctx context.Context, p []byte, off int64) (n int, err err
 
 // Append writes p at the end of the file, and says where that was.
 func (o *Open) Append(ctx context.Context, p []byte) (off int64, n int, err error) {
-	if err := o.check(remote.ForWrite, 0); err != nil {
+	if err := o.check(remote.ForWrite, 0, len(p)); err != nil {
 		return 0, 0, err
 	}
 	f := o.file
@@ -39,8 +39,8 @@ func (o *Open) Append(ctx context.Context, p []byte) (off int64, n int, err erro
 	case <-ctx.Done():
 		return 0, 0, context.Cause(ctx)
 	}
-	if off = f.Size(); !o.stable && !o.direct.Load() {
-		n, err = o.writeHere(ctx, p, off)
+	if off = f.Size(); len(p) > 0 && !o.stable && !o.direct.Load() {
+		off, n, err = o.writeHere(ctx, p, atEnd)
 	}
 	for n < len(p) && err == nil {
 		var m int
@@ -56,7 +56,8 @@ func (o *Open) Append(ctx context.Context, p []byte) (off int64, n int, err erro
 // appendDirect has the server find the end, once all of the file is there.
 func (o *Open) appendDirect(ctx context.Context, p []byte) (off int64, n int, err error) {
 	f := o.file
-	if err := f.claim(ctx, everything); err != nil {
+	c, err := f.claimClean(ctx, everything)
+	if err != nil {
 		return 0, 0, err
 	}
 	start := f.cfg.Writes.Begin()
@@ -66,13 +67,16 @@ func (o *Open) appendDirect(ctx context.Context, p []byte) (off int64, n int, er
 		err = io.ErrShortWrite
 	}
 	f.mu.Lock()
-	f.flying.Remove(everything)
 	f.invalidateLocked(extent.Range{Off: off, End: math.MaxInt64})
 	if n > 0 {
 		f.wroteLocked(off + int64(n))
 	}
+	f.yieldLocked(c)
 	f.mu.Unlock()
 	f.changed.wake()
+	if err != nil {
+		o.askLater()
+	}
 	return off, n, err
 }
 
@@ -82,13 +86,18 @@ type stop uint8
 const (
 	going    stop = iota
 	forbids       // the rights to keep what is written are gone
-	occupied      // bytes there are flying
+	moved         // the file does not end there any more
+	occupied      // bytes there are flying, or claimed
 	full          // too much is dirty
 	homeless      // there is no run
 )
 
-// writeHere copies p into the cache, as far as the rights last.
-func (o *Open) writeHere(ctx context.Context, p []byte, off int64) (n int, err error) {
+// atEnd is for writeHere where the file ends.
+const atEnd = -1
+
+// writeHere copies p into the cache, as far as the rights last and there is hope for
+// room. It says where.
+func (o *Open) writeHere(ctx context.Context, p []byte, off int64) (at int64, n int, err error) {
 	f := o.file
 	var spare *run
 	defer func() {
@@ -96,38 +105,42 @@ func (o *Open) writeHere(ctx context.Context, p []byte, off int64) (n int, err e
 			f.cache.unpin(spare)
 		}
 	}()
-	f.mu.RLock()
-	stalls := f.stalls
-	f.mu.RUnlock()
-	for n < len(p) {
-		at := off + int64(n)
-		m, ripe, why := o.copyIn(p[n:], at, &spare)
+	for at = off; n < len(p); {
+		if off == atEnd && n == 0 {
+			at = f.Size()
+			if err := o.check(remote.ForWrite, at, len(p)); err != nil {
+				return at, 0, err
+			}
+		}
+		next := at + int64(n)
+		m, ripe, why := o.copyIn(p[n:], next, off == atEnd && n == 0, &spare)
 		n += m
 		if ripe {
 			f.pump()
 		}
+		room := true
 		switch why {
 		case forbids:
-			return n, nil
+			return at, n, nil
 		case occupied:
-			err = f.waitUntilFree(ctx, at)
+			err = f.waitUntilFree(ctx, next)
 		case full:
-			err = f.waitForRoom(ctx, stalls, func() bool { return f.cache.dirty.Load() < f.cache.dirtyLimit() })
+			room, err = f.waitForRoom(ctx, func() bool { return f.cache.dirty.Load() < f.cache.dirtyLimit() })
 		case homeless:
 			if spare != nil {
 				f.cache.unpin(spare)
 				spare = nil
 			}
-			err = f.waitForRoom(ctx, stalls, func() bool {
-				spare = f.home(at, int64(len(p)-n))
+			room, err = f.waitForRoom(ctx, func() bool {
+				spare = f.home(next, int64(len(p)-n))
 				return spare != nil
 			})
 		}
-		if err != nil {
-			return n, err
+		if err != nil || !room {
+			return at, n, err
 		}
 	}
-	return n, nil
+	return at, n, nil
 }
 
 // dirtyLimit is how much of a cache may be dirty before writers wait. The rest is for
@@ -135,34 +148,29 @@ func (o *Open) writeHere(ctx context.Context, p []byte, off int64) (n int, err e
 func (c *Cache) dirtyLimit() int64 { return c.budget / 2 }
 
 // copyIn copies the first bytes of p to one run, and makes them valid and dirty. It
-// takes spare for that if there is no run. ripe says that there may be work for pump.
-func (o *Open) copyIn(p []byte, off int64, spare **run) (n int, ripe bool, _ stop) {
+// takes spare for that if there is no run. atEnd says that the file has to end there.
+// ripe says that there may be work for pump.
+func (o *Open) copyIn(p []byte, off int64, atEnd bool, spare **run) (n int, ripe bool, _ stop) {
 	f := o.file
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if o.closed.Load() || !f.keepsLocked(remote.CacheWrite) {
+	switch {
+	case o.closed.Load() || !f.keepsLocked(remote.CacheWrite):
 		return 0, false, forbids
-	}
-	if f.cache.dirty.Load() >= f.cache.dirtyLimit() {
+	case atEnd && off != f.size:
+		return 0, false, moved
+	case f.cache.dirty.Load() >= f.cache.dirtyLimit():
 		return 0, false, full
 	}
-	r := extent.Range{Off: off, End: min(off+int64(min(len(p), copyPiece)), chunkEnd(off))}
-	if fly, ok := f.flying.First(off); ok && fly.Off < r.End {
-		if r.End = fly.Off; r.Len() <= 0 {
-			return 0, false, occupied
-		}
+	r := f.freeLocked(extent.Range{Off: off, End: min(off+int64(min(len(p), copyPiece)), chunkEnd(off))})
+	if r.Empty() {
+		return 0, false, occupied
 	}
-	c := f.makeChunkLocked(off)
-	i := c.find(off)
-	if i == len(c.runs) || c.runs[i].r.Off > off {
-		m := *spare
-		if m == nil || !m.r.Contains(extent.Range{Off: off, End: off + 1}) || i < len(c.runs) && c.runs[i].r.Off < m.r.End || i > 0 && c.runs[i-1].r.End > m.r.Off {
-			return 0, false, homeless
-		}
-		*spare = nil // its reference is the index's now
-		f.linkLocked(c, m)
+	m := f.runLocked(off, spare)
+	if m == nil {
+		return 0, false, homeless
 	}
-	m := c.runs[i]
+	c := f.chunkLocked(off)
 	r.End = min(r.End, m.r.End)
 	n = copy(m.bytes(r), p)
 	m.touch()
@@ -173,14 +181,28 @@ func (o *Open) copyIn(p []byte, off int64, spare **run) (n int, ripe bool, _ sto
 			fl.stale.Add(r)
 		}
 	}
-	f.resizeLocked(max(f.size, r.End))
+	f.size = max(f.size, r.End)
 	f.growing = r.End
 	f.touchLocked()
-	if !f.aging {
-		f.aging = true
-		time.AfterFunc(maxAge, f.aged)
-	}
 	return n, f.bytes >= f.cache.threshold() && len(f.writes) < maxWrites, going
+}
+
+// runLocked returns the run for the byte at off. If there is none, it links spare, if
+// that will do, and takes over its reference.
+func (f *File) runLocked(off int64, spare **run) *run {
+	c := f.chunkLocked(off)
+	if c != nil {
+		if i := c.find(off); i < len(c.runs) && c.runs[i].r.Off <= off {
+			return c.runs[i]
+		}
+	}
+	m := *spare
+	if m == nil || !m.r.Contains(extent.Range{Off: off, End: off + 1}) || c != nil && c.overlaps(m.r) {
+		return nil
+	}
+	*spare = nil
+	f.linkLocked(f.makeChunkLocked(off), m)
+	return m
 }
 
 // touchLocked notes that the file was written here. It is never twice at the same time,
@@ -228,63 +250,30 @@ func (f *File) home(off, n int64) *run {
 // maxGrowth is the largest run that is taken for what may be written next.
 const maxGrowth = 1 << 20
 
-// waitUntilFree waits until the byte at off is not flying.
-func (f *File) waitUntilFree(ctx context.Context, off int64) error {
-	return f.await(ctx, func() bool {
-		f.mu.RLock()
-		defer f.mu.RUnlock()
-		return !f.flying.Overlaps(extent.Range{Off: off, End: off + 1})
-	})
-}
-
-// await waits for something of the file.
-func (f *File) await(ctx context.Context, ready func() bool) error {
-	for {
-		changed := f.changed.wait()
-		if ready() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-f.cache.ctx.Done():
-			return ErrClosed
-		}
-	}
-}
-
-// waitForRoom waits for memory, and has written what is dirty. It gives up when
-// writing this file has stalled since.
-func (f *File) waitForRoom(ctx context.Context, stalls uint64, ready func() bool) error {
+// waitForRoom waits for memory, and has written what is dirty. It reports false when
+// that is hopeless: then write directly, and hear from the server why.
+func (f *File) waitForRoom(ctx context.Context, ready func() bool) (bool, error) {
 	for {
 		freed := f.cache.freed.wait()
 		if ready() {
-			return nil
+			return true, nil
 		}
-		f.mu.RLock()
-		err := f.stall
-		if f.stalls == stalls {
-			err = nil
+		if !f.cache.relieve() {
+			return false, nil
 		}
-		f.mu.RUnlock()
-		if err != nil {
-			return err
-		}
-		f.cache.pressure()
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		case <-f.cache.ctx.Done():
-			return ErrClosed
+			return false, ErrClosed
 		}
 	}
 }
 
 // Truncate sets the size of the file.
 func (o *Open) Truncate(ctx context.Context, size int64) error {
-	if err := o.check(remote.ForWrite, size); err != nil {
+	if err := o.check(remote.ForWrite, size, 0); err != nil {
 		return err
 	}
 	f := o.file
@@ -295,33 +284,45 @@ func (o *Open) Truncate(ctx context.Context, size int64) error {
 		return context.Cause(ctx)
 	}
 	tail := extent.Range{Off: size, End: math.MaxInt64}
-	err := f.await(ctx, func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.flying.Overlaps(tail) {
-			return false
-		}
-		f.flying.Add(tail)
-		return true
-	})
+	c, err := f.claim(ctx, tail)
 	if err != nil {
 		return err
 	}
-	_, err = o.server.SetSize(ctx, o.remote, size)
 	f.mu.Lock()
-	f.flying.Remove(tail)
-	if err == nil {
-		f.invalidateLocked(tail)
-		f.server = size
-		f.resizeLocked(size)
-	} else { // it may have happened
-		f.forgetLocked(tail)
-	}
-	f.touchLocked()
+	f.cut = size // what is dirty behind it need not be written
 	f.mu.Unlock()
+	asked := false
+	if err = f.await(ctx, func() bool { return !f.flies(tail) }); err == nil {
+		_, err = o.server.SetSize(ctx, o.remote, size)
+		asked = true
+	}
+	f.mu.Lock()
+	switch {
+	case err == nil:
+		f.invalidateLocked(tail)
+		f.serverSizeLocked(size)
+		f.touchLocked()
+	case asked: // it may have happened
+		f.forgetLocked(tail)
+		f.touchLocked()
+	}
+	f.cut = maxFile
+	f.yieldLocked(c)
+	f.mu.Unlock()
+	f.pump()
 	f.changed.wake()
 	f.cache.freed.wake()
+	if err != nil && asked {
+		o.askLater()
+	}
 	return err
+}
+
+// flies reports whether writes of any of r are under way.
+func (f *File) flies(r extent.Range) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.flying.Overlaps(r)
 }
 
 // forgetLocked makes clean bytes invalid, those being filled, too.
@@ -335,11 +336,9 @@ func (f *File) forgetLocked(r extent.Range) {
 		for d := range c.dirty.In(r) {
 			c.valid.Add(d)
 		}
-		for fly := range f.flying.In(r) { // is valid as long as it can come back
-			for _, w := range f.writes {
-				if part := w.r.Intersect(fly).Intersect(extent.Range{Off: i << maxRunShift, End: (i + 1) << maxRunShift}); !part.Empty() {
-					c.valid.Add(part)
-				}
+		for _, w := range f.writes { // which may become dirty again
+			if w.r.Off>>maxRunShift == i && !w.void {
+				c.valid.Add(w.r.Intersect(r))
 			}
 		}
 		f.pruneLocked(i, r)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,45 +24,33 @@ func (c *Cache) threshold() int64 { return min(16<<20, c.budget/8) }
 
 // plan says which dirty bytes to write next. It is the policy of writing, and pure.
 type plan struct {
-	from, to int64 // where to look
-	request  int64 // bytes that one request carries
-	whole    bool  // only what reaches the border of a request, so that nothing will be added to it
-	growing  int64 // nothing that ends here, since more may follow; -1: never mind
+	at, to  int64 // where to look
+	request int64 // bytes that one request carries
+	whole   bool  // only what reaches the border of a request, so that nothing will be added to it
+	growing int64 // nothing that ends here, since more may follow; -1: never mind
 }
+
+// looks is how many ranges a plan looks at before it gives up for now. Who writes at
+// random leaves many, none of them whole.
+const looks = 16
 
 // next returns what to write: the first dirty bytes, with what follows without a gap,
 // up to the next multiple of the request. So however small the pieces are in which a
 // file is written, it goes out in whole requests, always at the same borders.
 // first returns the first dirty range that ends behind an offset.
-func (p plan) next(first func(int64) (extent.Range, bool)) (extent.Range, bool) {
-	for at := p.from; at < p.to; {
-		r, ok := first(at)
-		if !ok {
+func (p *plan) next(first func(int64) (extent.Range, bool)) (extent.Range, bool) {
+	for range looks {
+		r, ok := first(p.at)
+		if r.Off = max(r.Off, p.at); !ok || r.Off >= p.to {
+			p.at = p.to
 			break
 		}
-		r.Off = max(r.Off, at)
-		border := (r.Off/p.request + 1) * p.request
-		r.End = min(r.End, border, p.to)
-		if r.Empty() {
-			break
-		}
-		if r.End == border || !p.whole && r.End != p.growing {
+		r = upTo(r, p.request)
+		r.End = min(r.End, p.to)
+		p.at = r.End
+		ends := r.End%p.request == 0 || r.End%maxRun == 0
+		if ends || !p.whole && r.End != p.growing {
 			return r, true
-		}
-		at = r.End
-	}
-	return extent.Range{}, false
-}
-
-// firstDirtyLocked returns the first dirty range that ends behind at, but for what
-// is flying: it will be cut off.
-func (f *File) firstDirtyLocked(at int64) (extent.Range, bool) {
-	i, _ := slices.BinarySearch(f.dirty, at>>maxRunShift)
-	for _, n := range f.dirty[i:] {
-		for r := range f.chunks[n].dirty.In(extent.Range{Off: at, End: chunkEnd(n << maxRunShift)}) {
-			if free, ok := f.flying.Gap(r); ok {
-				return free, true
-			}
 		}
 	}
 	return extent.Range{}, false
@@ -98,6 +87,7 @@ type write struct {
 	r    extent.Range
 	runs []*run
 	seq  uint64
+	void bool // it is worth nothing any more; guarded by File.mu
 }
 
 // pump starts as many writes as the window has room for and as there is need of.
@@ -124,8 +114,12 @@ func (f *File) pump() {
 func (f *File) nextLocked(request int64) (extent.Range, bool) {
 	for len(f.sweeps) > 0 {
 		s := f.sweeps[0]
-		r, ok := plan{from: s.at, to: s.to, request: request, growing: -1}.next(f.firstDirtyLocked)
+		p := plan{at: s.at, to: s.to, request: request, growing: -1}
+		r, ok := p.next(f.dirtyLocked)
 		if ok {
+			if r.End = min(r.End, f.cut); r.Empty() {
+				return r, false // once it is known what was cut off
+			}
 			s.at = r.End
 			return r, true
 		}
@@ -135,16 +129,24 @@ func (f *File) nextLocked(request int64) (extent.Range, bool) {
 	if f.stalled || f.bytes < f.cache.threshold() {
 		return extent.Range{}, false
 	}
-	whole := f.bytes < 2*f.cache.threshold()
-	for range 2 { // from where the last one ended, and then from the start
-		r, ok := plan{from: f.cursor, to: everything.End, request: request, whole: whole, growing: f.growing}.next(f.firstDirtyLocked)
-		if ok {
-			f.cursor = r.End
-			return r, true
+	r, ok := f.steadyLocked(request, true)
+	if !ok && f.bytes >= 2*f.cache.threshold() {
+		r, ok = f.steadyLocked(request, false)
+	}
+	return r, ok
+}
+
+// steadyLocked goes on where it ended the last time, and then from the start.
+func (f *File) steadyLocked(request int64, whole bool) (r extent.Range, ok bool) {
+	for range 2 {
+		p := plan{at: f.cursor, to: f.cut, request: request, whole: whole, growing: f.growing}
+		r, ok = p.next(f.dirtyLocked)
+		if f.cursor = p.at; ok || p.at < p.to {
+			break
 		}
 		f.cursor = 0
 	}
-	return extent.Range{}, false
+	return r, ok
 }
 
 // writerLocked returns an open to write with.
@@ -180,37 +182,18 @@ func (f *File) beginLocked(o *Open, r extent.Range) *write {
 func (w *write) run() {
 	f := w.f
 	n, err := w.send()
-	var attr remote.Attr
 	lost := err != nil && !f.temporary(err)
-	known := false
 	if lost {
 		f.cache.logger.Warn("written bytes are lost", "offset", w.r.Off+n, "bytes", w.r.Len()-n, "err", err)
-		var attrErr error
-		attr, attrErr = w.o.server.GetAttr(f.cache.ctx, w.o.remote)
-		known = attrErr == nil
 	}
-	f.mu.Lock()
-	f.writes = slices.DeleteFunc(f.writes, func(other *write) bool { return other == w })
-	f.flying.Remove(w.r)
-	f.cache.dirty.Add(-w.r.Len())
-	f.touched = f.touched.Add(1) // what the server said before says nothing any more: see Learn
-	if n > 0 {
-		f.server = max(f.server, w.r.Off+n)
+	if !lost || !f.ask(f.cache.ctx, w.o, func(attr remote.Attr) {
+		w.landLocked(n, err, lost)
+		f.serverSizeLocked(attr.Size)
+	}) {
+		f.mu.Lock()
+		w.landLocked(n, err, lost)
+		f.mu.Unlock()
 	}
-	rest := extent.Range{Off: w.r.Off + n, End: w.r.End}
-	switch {
-	case lost:
-		f.failLocked(err)
-		f.invalidateLocked(rest)
-		if known {
-			f.serverSizeLocked(attr.Size)
-		}
-	case err != nil:
-		f.stalled, f.stall = true, err
-		f.stalls++
-		f.soilAgainLocked(rest)
-	}
-	f.mu.Unlock()
 	for _, m := range w.runs {
 		f.cache.unpin(m)
 	}
@@ -219,14 +202,32 @@ func (w *write) run() {
 	f.pump()
 }
 
-// soilAgainLocked makes bytes dirty that could not be written, but for those that
-// are worth nothing by now.
-func (f *File) soilAgainLocked(r extent.Range) {
-	if c := f.chunkLocked(r.Off); c != nil {
-		for part := range c.valid.In(r) {
-			f.soilLocked(r.Off>>maxRunShift, part)
+// landLocked notes that the first n bytes are on the server, and what became of the
+// rest.
+func (w *write) landLocked(n int64, err error, lost bool) {
+	f := w.f
+	f.writes = slices.DeleteFunc(f.writes, func(other *write) bool { return other == w })
+	f.flying.Remove(w.r)
+	f.cache.dirty.Add(-w.r.Len())
+	f.touched = f.touched.Add(1) // what the server said before says nothing any more: see Learn
+	rest := extent.Range{Off: w.r.Off + n, End: w.r.End}
+	switch {
+	case err == nil || w.void:
+	case lost:
+		f.failLocked(err)
+		f.invalidateLocked(rest)
+	default:
+		f.stalled, f.stall = true, err
+		f.stalls++
+		if !rest.Empty() {
+			f.soilLocked(rest.Off>>maxRunShift, rest)
 		}
 	}
+	end := f.server
+	if n > 0 {
+		end = max(end, rest.Off)
+	}
+	f.serverSizeLocked(end)
 }
 
 func (f *File) temporary(err error) bool {
@@ -291,38 +292,50 @@ func (f *File) settle(ctx context.Context, r extent.Range) error {
 	return nil
 }
 
-// pressure has everything written that is dirty.
-func (c *Cache) pressure() {
+// relieve has written what is dirty, and reports whether any of it is on its way then.
+func (c *Cache) relieve() bool {
 	c.mu.Lock()
-	files := make([]*File, 0, len(c.writing))
-	for f := range c.writing {
-		files = append(files, f)
-	}
+	files := slices.Collect(maps.Keys(c.writing))
 	c.mu.Unlock()
+	stuck := int64(0)
 	for _, f := range files {
-		f.drain()
+		stuck += f.relieve()
 	}
+	return c.dirty.Load() > stuck
 }
 
-// drain has all dirty bytes written, and does not wait for it.
-func (f *File) drain() {
+// relieve has all dirty bytes written, unless some are under way already, and returns
+// how many can't be.
+func (f *File) relieve() (stuck int64) {
 	f.mu.Lock()
-	if len(f.sweeps) == 0 && f.bytes > 0 {
-		f.stalled = false
-		f.sweeps = append(f.sweeps, &sweep{to: everything.End})
+	switch {
+	case f.stalled:
+		stuck = f.bytes
+	case len(f.writes) == 0:
+		f.sweepLocked()
 	}
 	f.mu.Unlock()
 	f.pump()
+	return stuck
+}
+
+// sweepLocked has pump write all dirty bytes.
+func (f *File) sweepLocked() {
+	f.stalled = false
+	if len(f.sweeps) == 0 && f.bytes > 0 {
+		f.sweeps = append(f.sweeps, &sweep{to: maxFile})
+	}
 }
 
 // aged has written what has been dirty for a while.
 func (f *File) aged() {
-	f.drain()
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.sweepLocked()
 	if f.aging = f.bytes > 0 && f.cache.ctx.Err() == nil; f.aging {
 		time.AfterFunc(maxAge, f.aged)
 	}
+	f.mu.Unlock()
+	f.pump()
 }
 
 // Sync returns when everything that was written is on the server, and durable there
@@ -391,15 +404,18 @@ func (o *Open) Close(ctx context.Context) error {
 		err = lost
 	}
 	if len(f.opens) == 0 {
-		f.remote, f.rights, f.epoch, f.unsure = nil, 0, 0, false
+		f.remote, f.rights, f.epoch, f.unsure, f.blind = nil, 0, 0, false, false
 	}
 	f.mu.Unlock()
 	f.pump()
 	f.changed.wake()
 	f.cache.freed.wake()
+	o.mu.Lock()
 	if o.streams {
 		f.cache.streams.Add(-1)
 	}
+	o.streams = true // whoever still reads is not to count again
+	o.mu.Unlock()
 	if closeErr := o.remote.Close(ctx); err == nil {
 		err = closeErr
 	}
