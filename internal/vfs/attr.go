@@ -47,17 +47,7 @@ func (f *FS) rememberLocked(p string, in *inode, q question) {
 		n.until = q.at.Add(f.ttl(in.kind))
 	}
 	old := f.names.get(n.key)
-	switch {
-	case f.history.holds(n.key, q.seq):
-		if old != nil && old.path == p && q.seq < old.asked.seq && f.history.holds(n.key, old.asked.seq) {
-			n = nil // a newer answer is known
-		}
-	case old == nil && in != nil:
-		n.until = time.Time{} // so that it keeps its number
-	default:
-		n = nil
-	}
-	if n != nil {
+	if old == nil || old.path != p || q.seq > old.asked.seq || !f.history.holds(n.key, old.asked.seq) {
 		f.putLocked(n)
 	}
 	if in != nil {
@@ -200,6 +190,9 @@ func (f *FS) SetAttr(ctx context.Context, p string, set remote.SetAttr) (remote.
 	in := f.meetLocked(attr, f.wasLocked(p))
 	if set.Size != nil && in.file != nil {
 		in.file.Forget()
+	}
+	if !set.Written.IsZero() && in.writer() != nil {
+		in.stamp = attr.Written
 	}
 	f.setLocked(in, attr, q)
 	f.rememberLocked(p, in, q)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -319,6 +321,178 @@ func TestLateAnswersAreNotRemembered(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of two answers, that to the later question counts.
+func TestAnswersOutOfOrder(t *testing.T) {
+	inBubble(t, remotetest.Config{}, Config{}, func(b *bed) {
+		b.fake.Put("file", []byte("1"))
+		b.fake.Put("gone", []byte("1"))
+		late := make(chan struct{})
+		b.fs.vol = lateVolume{b.fake, late}
+		var wg sync.WaitGroup
+		for _, name := range []string{"file", "gone", "new"} {
+			wg.Go(func() { b.fs.GetAttr(b.ctx, name) })
+		}
+		synctest.Wait()
+		b.fake.Put("file", []byte("22"))
+		b.fake.Put("new", []byte("22"))
+		b.ok(b.fake.Remove(b.ctx, remote.At{Name: "gone"}, false))
+		b.fs.vol = b.fake
+		b.stats("file", 1, 2)
+		b.stats("new", 1, 2)
+		b.lacks("gone", 1)
+		close(late)
+		wg.Wait()
+		b.stats("file", 0, 2)
+		b.stats("new", 0, 2)
+		b.lacks("gone", 0)
+	})
+}
+
+// lateAnswers holds back those of SetAttr and Link.
+type lateAnswers struct {
+	*remotetest.Fake
+	until chan struct{}
+}
+
+func (v lateAnswers) SetAttr(ctx context.Context, at remote.At, set remote.SetAttr) (remote.Attr, error) {
+	attr, err := v.Fake.SetAttr(ctx, at, set)
+	<-v.until
+	return attr, err
+}
+
+func (v lateAnswers) Link(ctx context.Context, from, to remote.At) error {
+	err := v.Fake.Link(ctx, from, to)
+	<-v.until
+	return err
+}
+
+// Nor is the answer to a change better than one that was asked for after it.
+func TestLateAnswersToAChange(t *testing.T) {
+	inBubble(t, remotetest.Config{}, Config{}, func(b *bed) {
+		b.fake.Put("file", []byte("1"))
+		v := lateAnswers{b.fake, make(chan struct{})}
+		b.fs.vol = v
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := b.fs.SetAttr(b.ctx, "file", remote.SetAttr{Written: time.Unix(1e9, 0)}); err != nil {
+				b.Error(err)
+			}
+		})
+		synctest.Wait()
+		b.fake.Put("file", []byte("22"))
+		b.stats("file", 1, 2)
+		close(v.until)
+		wg.Wait()
+		b.stats("file", 1, 2)
+	})
+}
+
+// Unix renames nothing if both names are of one file, even if one is quite new.
+func TestRenameOfALinkThatIsBeingMade(t *testing.T) {
+	inBubble(t, remotetest.Config{}, long, func(b *bed) {
+		b.fake.Put("file", []byte("1"))
+		b.stats("file", 1, 1)
+		v := lateAnswers{b.fake, make(chan struct{})}
+		b.fs.vol = v
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := b.fs.Link(b.ctx, "file", "link"); err != nil {
+				b.Error(err)
+			}
+		})
+		synctest.Wait()
+		b.ok(b.fs.Rename(b.ctx, "file", "link", true))
+		close(v.until)
+		wg.Wait()
+		b.stats("file", 1, 1)
+	})
+}
+
+// Names in a folder may change before it is known here that there is one.
+func TestLateAnswersAboutAFolder(t *testing.T) {
+	inBubble(t, remotetest.Config{}, long, func(b *bed) {
+		b.fake.Put("dir/sub/file", nil)
+		late := make(chan struct{})
+		b.fs.vol = lateVolume{b.fake, late}
+		var wg sync.WaitGroup
+		wg.Go(func() { b.fs.GetAttr(b.ctx, "dir/sub") })
+		synctest.Wait()
+		pass(time.Second)
+		b.writeFile("dir/sub/new", remote.New, "1")
+		close(late)
+		wg.Wait()
+		b.fs.vol = b.fake
+		b.stats("dir/sub", 1, 0)
+		b.stats("dir/sub", 0, 0)
+	})
+}
+
+// behind is a server whose listings are behind its files.
+type behind struct{ *remotetest.Fake }
+
+func (v behind) ReadDir(ctx context.Context, at remote.At) iter.Seq2[[]remote.Entry, error] {
+	return func(yield func([]remote.Entry, error) bool) {
+		for page, err := range v.Fake.ReadDir(ctx, at) {
+			for i := range page {
+				page[i].Attr.Size, page[i].Attr.Links = 1, 0
+			}
+			if !yield(page, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestListingsMayBeBehind(t *testing.T) {
+	inBubble(t, remotetest.Config{}, long, func(b *bed) {
+		b.fs.vol = behind{b.fake}
+		for _, name := range []string{"open", "linked", "other"} {
+			b.fake.Put(name, []byte("12345"))
+		}
+		b.ok(b.fake.Link(b.ctx, at("linked"), at("link")))
+		h := b.open("open", remote.ForRead, remote.Existing)
+		b.stats("open", 0, 5)
+		b.stats("linked", 1, 5)
+		b.stats("other", 1, 5)
+		b.lists(".")
+		b.stats("open", 0, 5)
+		b.stats("linked", 0, 5)
+		if attr := b.stats("other", 0, 1); attr.Links != 1 {
+			b.Errorf("%d links, want 1, which was known before", attr.Links)
+		}
+		b.close(h)
+	})
+}
+
+// aliasing is a server with two ways to one folder.
+type aliasing struct{ *remotetest.Fake }
+
+func (v aliasing) GetAttr(ctx context.Context, at remote.At) (remote.Attr, error) {
+	at.Name = strings.Replace(at.Name, "alias/", "dir/", 1)
+	return v.Fake.GetAttr(ctx, at)
+}
+
+func TestNamesThatAreWaysToAnother(t *testing.T) {
+	inBubble(t, remotetest.Config{}, long, func(b *bed) {
+		b.fs.vol = aliasing{b.fake}
+		b.fake.Put("dir/file", []byte("1"))
+		b.ok(b.fake.Link(b.ctx, at("dir/file"), at("dir/link")))
+		b.stats("alias/file", 1, 1)
+		b.stats("dir/file", 1, 1)
+		b.stats("alias/file", 0, 1)
+		b.ok(b.fs.Remove(b.ctx, "dir/file", false))
+		b.stats("dir/link", 1, 1)
+		b.lacks("alias/file", 1)
+
+		b.fake.Put("temp", []byte("22"))
+		b.stats("alias/link", 1, 1)
+		b.ok(b.fake.Link(b.ctx, at("dir/link"), at("dir/again")))
+		b.ok(b.fs.Rename(b.ctx, "temp", "dir/link", true))
+		b.stats("dir/again", 1, 1)
+		b.stats("alias/link", 1, 2)
+	})
 }
 
 // lateVolume holds back the answers of GetAttr.

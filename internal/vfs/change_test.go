@@ -388,6 +388,25 @@ func TestRenameOverAnOpenFileThatFails(t *testing.T) {
 	})
 }
 
+// Where the server can do it, nothing is put aside.
+func TestRenameOverAnOpenFileWithoutPuttingItAside(t *testing.T) {
+	inBubble(t, remotetest.Config{}, long, func(b *bed) {
+		b.fake.Put("file", []byte("old"))
+		b.fake.Put("temp", []byte("new"))
+		h := b.open("file", remote.ForRead, remote.Existing)
+		b.costs("Rename", 1, func() { b.ok(b.fs.Rename(b.ctx, "temp", "file", true)) })
+		if h.path != "" {
+			b.Errorf("what was replaced is called %q", h.path)
+		}
+		b.reads(h, "old")
+		again := b.open("file", remote.ForRead, remote.Existing)
+		b.reads(again, "new")
+		b.close(again)
+		b.costs("Remove", 1, func() { b.ok(b.fs.Remove(b.ctx, "file", false)) })
+		b.close(h)
+	})
+}
+
 // hidden counts what is in a folder under a name that listings leave out.
 func (b *bed) hidden(dir string) (n int) {
 	for page, err := range b.fake.ReadDir(b.ctx, at(dir)) {
@@ -416,30 +435,59 @@ func TestNamesThatAreLeftOut(t *testing.T) {
 // Two changes of one name at once: nobody knows which one the server did first.
 func TestOverlappingChangesAreNotRemembered(t *testing.T) {
 	inBubble(t, remotetest.Config{}, long, func(b *bed) {
-		b.fs.vol = lateMake{b.fake, make(chan struct{})}
+		v := lateMake{b.fake, make(chan struct{})}
+		b.fs.vol = v
 		done := make(chan error)
 		go func() {
-			_, err := b.fs.Make(b.ctx, "dir", remote.Make{Kind: remote.Dir})
+			_, err := b.fs.WriteFile(b.ctx, "file", remote.How{Create: remote.New}, nil)
 			done <- err
 		}()
 		synctest.Wait()
-		b.ok(b.fs.Remove(b.ctx, "dir", true))
-		b.lacks("dir", 0)
-		close(b.fs.vol.(lateMake).until)
+		b.ok(b.fs.Remove(b.ctx, "file", false))
+		b.lacks("file", 0)
+		close(v.until)
 		b.ok(<-done)
-		b.lacks("dir", 1)
+		b.lacks("file", 1)
 	})
 }
 
+// lateMake holds back the answers of WriteFile.
 type lateMake struct {
 	*remotetest.Fake
 	until chan struct{}
 }
 
-func (v lateMake) Make(ctx context.Context, at remote.At, m remote.Make) (remote.Attr, error) {
-	attr, err := v.Fake.Make(ctx, at, m)
+func (v lateMake) WriteFile(ctx context.Context, at remote.At, how remote.How, p []byte) (remote.Attr, error) {
+	attr, err := v.Fake.WriteFile(ctx, at, how, p)
 	<-v.until
 	return attr, err
+}
+
+// Unix renames nothing if both names are of one file.
+func TestRenameOfALinkToItself(t *testing.T) {
+	inBubble(t, remotetest.Config{}, long, func(b *bed) {
+		b.fake.Put("file", []byte("1"))
+		b.ok(b.fake.Link(b.ctx, at("file"), at("link")))
+		b.stats("file", 1, 1)
+		b.ok(b.fs.Rename(b.ctx, "file", "link", true))
+		b.stats("file", 1, 1)
+		b.stats("link", 1, 1)
+	})
+}
+
+// What is put aside must be what is open.
+func TestRenameOverAFolderThatWasAnOpenFile(t *testing.T) {
+	inBubble(t, remotetest.Config{}, silly, func(b *bed) {
+		b.fake.Put("dir/file", []byte("1"))
+		b.fake.Put("dir/temp", []byte("1"))
+		h := b.open("dir/file", remote.ForRead, remote.Existing)
+		b.ok(b.fake.Remove(b.ctx, at("dir/file"), false))
+		b.fake.Put("dir/file/below", nil)
+		pass(long.AttrTime)
+		b.fails(b.fs.Rename(b.ctx, "dir/temp", "dir/file", true), syscall.EISDIR)
+		b.stats("dir/file/below", 1, 0)
+		b.close(h)
+	})
 }
 
 func TestStatFS(t *testing.T) {

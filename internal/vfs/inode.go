@@ -29,6 +29,7 @@ type inode struct {
 	// The rest is of files that are, or were, open.
 	handles []*Handle       // some may be closing
 	closed  uint64          // the last time that all was written for a handle that is being closed
+	stamp   time.Time       // Written as it was set while the file was open for writing
 	file    *pagecache.File // nil: nothing is kept
 	kept    *list.Element   // in FS.kept
 }
@@ -108,8 +109,8 @@ func (f *FS) newInodeLocked(attr remote.Attr) *inode {
 
 // learnLocked remembers what the server says of an inode.
 func (f *FS) learnLocked(in *inode, attr remote.Attr, q question) {
-	if q.seq < in.changed || q.seq < in.asked.seq {
-		return // that was before something we know of
+	if q.seq < in.asked.seq {
+		return // a newer answer is known
 	}
 	if attr.Links == 0 {
 		attr.Links = in.attr.Links // not every answer tells
@@ -145,7 +146,8 @@ func (f *FS) viewLocked(in *inode, attr remote.Attr) remote.Attr {
 	}
 	if len(in.handles) > 0 {
 		if size, written, _ := in.file.State(); !written.IsZero() {
-			attr.Size, attr.Written, attr.Changed = size, written, written
+			attr.Size, attr.Written = size, written.Round(0).UTC()
+			attr.Changed = attr.Written
 		}
 	}
 	return attr

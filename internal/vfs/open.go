@@ -126,8 +126,6 @@ func (f *FS) attachLocked(h *Handle, stable bool, q question, always bool) bool 
 	f.unkeepLocked(in)
 	if in.file == nil {
 		in.file = f.cache.NewFile(f.cfg.File)
-	} else if len(in.handles) == 0 && opened.Attr.ID == 0 {
-		in.file.Forget() // it need not be the same object
 	}
 	f.open[opened.File] = in
 	h.inode = in
@@ -139,6 +137,9 @@ func (f *FS) attachLocked(h *Handle, stable bool, q question, always bool) bool 
 
 // maxTries is how often attributes are asked for that others keep changing.
 const maxTries = 5
+
+// Kind says what was opened.
+func (h *Handle) Kind() remote.Kind { return h.inode.kind }
 
 // Inode returns the number of the file.
 func (h *Handle) Inode() uint64 { return h.inode.number }
@@ -189,16 +190,35 @@ func (h *Handle) Close(ctx context.Context) error {
 		f.mu.Unlock()
 	}
 	err := h.Open.Close(ctx)
-
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.pathLocked(h, "")
-	if h.access&remote.ForWrite != 0 {
-		if _, written, _ := in.file.State(); !written.IsZero() {
-			f.touchLocked(in) // from here on the server knows better
+	if p, stamp := f.closed(h); p != "" {
+		if _, err := f.SetAttr(ctx, p, remote.SetAttr{Written: stamp}); err != nil {
+			f.cfg.Logger.Info("the time of a file that was written could not be kept", "name", p, "err", err)
 		}
 	}
+	return err
+}
+
+// closed notes that a handle is closed. A server may take the time of the last write
+// for that of the file when a handle is closed that has written, though another one was
+// set since by name. If so, it returns where to set which time again.
+func (f *FS) closed(h *Handle) (p string, stamp time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	in := h.inode
 	in.handles = slices.DeleteFunc(in.handles, func(other *Handle) bool { return other == h })
+	if h.access&remote.ForWrite != 0 {
+		_, written, _ := in.file.State()
+		if !written.IsZero() {
+			f.touchLocked(in) // from here on the server knows better
+		}
+		if in.writer() == nil {
+			if written.IsZero() && !in.stamp.IsZero() && in.attr.Written.Equal(in.stamp) {
+				p, stamp = h.path, in.stamp
+			}
+			in.stamp = time.Time{}
+		}
+	}
+	f.pathLocked(h, "")
 	if !slices.ContainsFunc(in.handles, func(other *Handle) bool { return other.opened.File == h.opened.File }) {
 		delete(f.open, h.opened.File)
 	}
@@ -209,7 +229,7 @@ func (h *Handle) Close(ctx context.Context) error {
 	default:
 		f.dropLocked(in)
 	}
-	return err
+	return p, stamp
 }
 
 // pathLocked notes what a handle is called from now on.
@@ -303,6 +323,3 @@ func (in *inode) shake(n uint64) {
 	for old := in.shaken.Load(); old < n && !in.shaken.CompareAndSwap(old, n); old = in.shaken.Load() {
 	}
 }
-
-// Kind says what was opened.
-func (h *Handle) Kind() remote.Kind { return h.inode.kind }

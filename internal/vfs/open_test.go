@@ -129,6 +129,47 @@ func TestAttributesHoldWithTheRightToCache(t *testing.T) {
 	})
 }
 
+// They do not hold for any time once the right is lost, nor when it comes back.
+func TestAttributesDoNotOutliveTheRight(t *testing.T) {
+	inBubble(t, remotetest.Config{Rights: leases}, long, func(b *bed) {
+		b.fake.Put("file", []byte("1"))
+		h := b.open("file", remote.ForRead, remote.Existing)
+		b.stats("file", 0, 1)
+		other := b.fake.Another(remotetest.Config{})
+		_, err := other.WriteFile(b.ctx, at("file"), remote.How{}, []byte("22"))
+		b.ok(err)
+		synctest.Wait()
+		b.stats("file", 1, 2)
+
+		_, err = other.Rename(b.ctx, at("file"), at("moved"), false)
+		b.ok(err)
+		synctest.Wait()
+		again := b.open("moved", remote.ForRead, remote.Existing) // and all rights are back
+		synctest.Wait()
+		if !h.inode.file.Keeps(remote.CacheHandle) {
+			b.Error("the right to the handle did not come back")
+		}
+		pass(time.Hour)
+		b.stats("moved", 0, 2)
+		b.lacks("file", 1)
+		b.close(again)
+		b.close(h)
+	})
+}
+
+// Without rights, nobody tells of another name.
+func TestNamesOfOpenFilesInLooseMode(t *testing.T) {
+	inBubble(t, remotetest.Config{}, loose, func(b *bed) {
+		b.fake.Put("file", []byte("1"))
+		h := b.open("file", remote.ForRead, remote.Existing)
+		b.ok(b.fake.Another(remotetest.Config{}).Remove(b.ctx, at("file"), false))
+		b.stats("file", 0, 1)
+		pass(time.Second)
+		b.lacks("file", 1)
+		b.close(h)
+	})
+}
+
 // The right to cache reads says nothing of the name.
 func TestNamesHoldWithTheRightToTheHandle(t *testing.T) {
 	for _, rights := range []remote.Rights{remote.CacheRead, leases} {
@@ -293,6 +334,33 @@ func TestOpenDuringTheLastClose(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A file that is removed while it is opened stays removed, though its attributes are
+// asked for again.
+func TestOpenDuringARemoval(t *testing.T) {
+	inBubble(t, remotetest.Config{}, long, func(b *bed) {
+		v := &slowVolume{Fake: b.fake, opened: make(chan struct{}), closed: make(chan struct{})}
+		close(v.closed)
+		b.fs.vol = v
+		b.fake.Put("file", []byte("1"))
+		b.stats("file", 1, 1)
+		var h *Handle
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			var err error
+			if h, err = b.fs.Open(b.ctx, "file", remote.How{Access: remote.ForRead}); err != nil {
+				b.Error(err)
+			}
+		})
+		synctest.Wait()
+		b.ok(b.fs.Remove(b.ctx, "file", false))
+		close(v.opened)
+		wg.Wait()
+		b.lacks("file", 0)
+		b.reads(h, "1")
+		b.close(h)
+	})
 }
 
 // slowVolume answers opens when opened is closed, and closes when closed is. Its opens

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -164,6 +165,42 @@ func TestTimesOfAnOpenFile(t *testing.T) {
 		pass(time.Second)
 		if attr := b.stats("file", 1, 4); !attr.Written.Equal(then) {
 			b.Errorf("written at %v, want %v", attr.Written, then)
+		}
+	})
+}
+
+// Nor is it that of the close, on servers that think so.
+func TestTimesOfAnOpenFileThatIsClosed(t *testing.T) {
+	inBubble(t, remotetest.Config{Rights: leases}, Config{}, func(b *bed) {
+		then := time.Unix(1e9, 0)
+		other := b.fake.Another(remotetest.Config{})
+		b.fake.Set(func(c *remotetest.Config) {
+			c.Hook = func(ctx context.Context, op remotetest.Op) error {
+				if op.Call != "Close" {
+					return nil
+				}
+				_, err := other.SetAttr(ctx, op.At, remote.SetAttr{Written: time.Now()})
+				return err
+			}
+		})
+		for _, c := range []struct {
+			after string // is written after the time was set
+			set   bool
+			want  time.Time
+		}{{"", true, then}, {"more", true, time.Now()}, {"", false, time.Now()}} {
+			h := b.open("file", remote.ForWrite, remote.TruncateNew)
+			b.write(h, 0, "data")
+			if c.set {
+				_, err := b.fs.SetAttr(b.ctx, "file", remote.SetAttr{Written: then})
+				b.ok(err)
+			}
+			b.write(h, 4, c.after)
+			b.close(h)
+			pass(time.Second)
+			attr := b.stats("file", 1, int64(4+len(c.after)))
+			if attr.Written.Equal(then) != c.want.Equal(then) {
+				b.Errorf("%+v: written at %v", c, attr.Written)
+			}
 		}
 	})
 }
