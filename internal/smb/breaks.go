@@ -8,6 +8,7 @@ import (
 
 	"github.com/pagewire/pagewire/internal/byteio"
 	"github.com/pagewire/pagewire/internal/remote"
+	"github.com/pagewire/pagewire/internal/smb/ntstatus"
 	"github.com/pagewire/pagewire/internal/smb/smb2msg"
 	"github.com/pagewire/pagewire/internal/smb/smbconn"
 )
@@ -64,7 +65,9 @@ func (s *Session) leaseBroken(m *smb2msg.LeaseBreakNotification) error {
 		}
 	}
 	if m.Flags&smb2msg.LeaseBreakAckRequired != 0 && len(all) > 0 {
-		all[0].answer(&smb2msg.LeaseBreak{LeaseKey: m.LeaseKey, LeaseState: m.NewLeaseState})
+		all[0].answer(func() {
+			all[0].acknowledge(&smb2msg.LeaseBreak{LeaseKey: m.LeaseKey, LeaseState: m.NewLeaseState})
+		})
 	}
 	return errNobodys
 }
@@ -92,9 +95,11 @@ func (v *Volume) leaseBroken(m *smb2msg.LeaseBreakNotification) (known bool, err
 		}
 	}
 	l.rights &= left
-	var ack smbconn.Body
+	var ack func()
 	if m.Flags&smb2msg.LeaseBreakAckRequired != 0 {
-		ack = &smb2msg.LeaseBreak{LeaseKey: l.key, LeaseState: m.NewLeaseState}
+		l.unsaid++
+		f, body := l.file, &smb2msg.LeaseBreak{LeaseKey: l.key, LeaseState: m.NewLeaseState}
+		ack = func() { v.leaseAcknowledged(l, f, v.acknowledge(body)) }
 	}
 	tell := v.lowered(l.file, ack)
 	v.mu.Unlock()
@@ -102,18 +107,33 @@ func (v *Volume) leaseBroken(m *smb2msg.LeaseBreakNotification) (known bool, err
 	return true, nil
 }
 
-// oplockBroken finds the handle. If there is none, it may be one whose CREATE
-// is answered but not dealt with yet.
+// leaseAcknowledged hears what the server said to the acknowledgment of a break
+// that f was told of. If it has lost its patience meanwhile, nothing is left; who
+// is told so may be who acknowledges, in whatever state.
+func (v *Volume) leaseAcknowledged(l *lease, f *File, err error) {
+	v.mu.Lock()
+	l.unsaid--
+	tell := func() {}
+	if refused(err) && l.file == f {
+		l.rights = 0
+		tell = v.lowered(f, nil)
+	}
+	v.mu.Unlock()
+	v.s.conn.Go(tell)
+}
+
+// refused says whether err is the server's and not the connection's.
+func refused(err error) bool { return errors.As(err, new(ntstatus.Status)) }
+
+// oplockBroken finds the handle, or who may be about to learn that it is his.
 func (s *Session) oplockBroken(m *smb2msg.OplockBreak) error {
-	all := s.mounted()
-	for _, v := range all {
-		if v.oplockBroken(m) {
+	kept := false
+	for _, v := range s.mounted() {
+		known, early := v.oplockBroken(m)
+		if known {
 			return nil
 		}
-	}
-	kept := false
-	for _, v := range all {
-		kept = v.brokenEarly(m) || kept
+		kept = kept || early
 	}
 	if !kept {
 		return errNobodys
@@ -121,31 +141,30 @@ func (s *Session) oplockBroken(m *smb2msg.OplockBreak) error {
 	return nil
 }
 
-// oplockBroken lowers what a handle's oplock allows. See [MS-SMB2] 3.2.5.19.1.
-func (v *Volume) oplockBroken(m *smb2msg.OplockBreak) (known bool) {
+// oplockBroken lowers what a handle's oplock allows. If there is no such handle, it
+// may be one whose CREATE is answered but not dealt with yet: the break is kept for
+// that. See [MS-SMB2] 3.2.5.19.1.
+func (v *Volume) oplockBroken(m *smb2msg.OplockBreak) (known, kept bool) {
+	to := brokenTo(m.OplockLevel)
 	v.mu.Lock()
 	o := v.caching.oplocks[m.FileID]
 	if o == nil {
-		v.mu.Unlock()
-		return false
+		defer v.mu.Unlock()
+		return false, v.caching.keep(m.FileID, to)
 	}
-	var ack smbconn.Body
-	to := brokenTo(m.OplockLevel)
+	var ack func()
 	if o.level > smb2msg.OplockII {
-		ack = &smb2msg.OplockBreak{OplockLevel: to, FileID: o.id}
+		ack = func() { v.giveUp(o.id, to) }
 	}
 	o.level = min(o.level, to)
 	tell := v.lowered(o.f, ack)
 	v.mu.Unlock()
 	tell()
-	return true
+	return true, false
 }
 
-// brokenEarly keeps a break for the open under way whose handle it may be.
-func (v *Volume) brokenEarly(m *smb2msg.OplockBreak) (kept bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	c := &v.caching
+// keep keeps a break for the CREATEs under way that ask for an oplock, if any do.
+func (c *caching) keep(id smb2msg.FileID, to smb2msg.OplockLevel) (kept bool) {
 	full := len(c.early) == mostEarly
 	for a := range c.asking {
 		if a.lease != nil {
@@ -157,9 +176,17 @@ func (v *Volume) brokenEarly(m *smb2msg.OplockBreak) (kept bool) {
 		}
 	}
 	if kept && !full {
-		c.early[m.FileID] = brokenTo(m.OplockLevel)
+		c.early[id] = to
 	}
 	return kept
+}
+
+// giveUp acknowledges a break. If the server has lost its patience meanwhile,
+// nothing is left.
+func (v *Volume) giveUp(id smb2msg.FileID, to smb2msg.OplockLevel) {
+	if refused(v.acknowledge(&smb2msg.OplockBreak{OplockLevel: to, FileID: id})) {
+		v.s.conn.Go(func() { v.oplockBroken(&smb2msg.OplockBreak{OplockLevel: smb2msg.OplockNone, FileID: id}) })
+	}
 }
 
 // weigh sees what a file's leases and oplocks allow together, and says whether
@@ -185,9 +212,9 @@ func (f *File) weigh() (less bool) {
 }
 
 // lowered returns what tells of rights that f may have lost, to be called
-// without locks. ack is what the server waits for, nil if it does not; nobody
+// without locks. ack says what the server waits for, nil if it does not; nobody
 // has to give up anything for it where there is no file. v.mu is held.
-func (v *Volume) lowered(f *File, ack smbconn.Body) (tell func()) {
+func (v *Volume) lowered(f *File, ack func()) (tell func()) {
 	switch {
 	case f != nil && f.events != nil && f.opens > 0:
 	case ack != nil:
@@ -202,15 +229,15 @@ func (v *Volume) lowered(f *File, ack smbconn.Body) (tell func()) {
 	c := remote.Change{Node: remote.Node(f.path), Rights: f.rights, Epoch: f.epoch}
 	if ack != nil {
 		c.By = time.Now().Add(breakPatience)
-		once := sync.OnceFunc(func() { v.acknowledge(ack) })
+		once := sync.OnceFunc(ack)
 		c.Ack = func(error) { once() }
 	}
 	return func() { events.Rights(c) }
 }
 
-// acknowledge tells the server that rights are given up. It does not matter
-// that it may have stopped waiting, or that the handle is closed by now.
-func (v *Volume) acknowledge(body smbconn.Body) {
+// acknowledge tells the server that rights are given up. It may have stopped
+// waiting, or the handle may be closed by now.
+func (v *Volume) acknowledge(body smbconn.Body) error {
 	ctx, stop := context.WithTimeout(context.Background(), ackPatience)
 	defer stop()
 	call := v.newCall(smb2msg.CommandOplockBreak, body)
@@ -221,11 +248,12 @@ func (v *Volume) acknowledge(body smbconn.Body) {
 	if err != nil {
 		v.s.cfg.Logger.Debug("break not acknowledged", "share", v.share, "err", err)
 	}
+	return err
 }
 
 // answer acknowledges a break that takes nothing from anybody, without making
 // anybody wait.
-func (v *Volume) answer(ack smbconn.Body) {
+func (v *Volume) answer(ack func()) {
 	v.mu.Lock()
 	full := v.caching.acks == mostAcks
 	if !full {
@@ -240,7 +268,7 @@ func (v *Volume) answer(ack smbconn.Body) {
 		defer v.mu.Unlock()
 		v.caching.acks--
 	}
-	if !v.s.conn.Go(func() { v.acknowledge(ack); done() }) {
+	if !v.s.conn.Go(func() { ack(); done() }) {
 		done()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/internal/remote"
+	"github.com/pagewire/pagewire/internal/smb/ntstatus"
 	"github.com/pagewire/pagewire/internal/smb/smb2msg"
 	"github.com/pagewire/pagewire/smbtest"
 )
@@ -278,6 +279,73 @@ func TestAcknowledgmentsThatComeTooLate(t *testing.T) {
 		g.client.Close()
 		<-v.s.conn.Done()
 		change.Ack(nil)
+	})
+}
+
+// TestAcknowledgmentsThatAreRefused come after the server has lost its patience, and
+// then nothing is left. Who has closed the file meanwhile need not know.
+func TestAcknowledgmentsThatAreRefused(t *testing.T) {
+	for _, d := range []smb2msg.Dialect{smb2msg.SMB202, smb2msg.SMB210, smb2msg.SMB302} {
+		t.Run(d.String(), func(t *testing.T) {
+			granting(t, d, func(t *testing.T, v *Volume, g *granter, srv *smbtest.Server) {
+				g.grant, g.late = all, ntstatus.Unsuccessful
+				toII := func(o remote.Opened) []byte { return broken(key(t, v, "file"), 2, smb2msg.LeaseRead) }
+				if d == smb2msg.SMB202 {
+					g.grant = batch(t)
+					toII = func(o remote.Opened) []byte { return oplockBroken(o.Open.(*Open).id, smb2msg.OplockII) }
+				}
+				c := make(told, 16)
+				o := cached(t, v, "file", c)
+				g.send(toII(o))
+				first := c.next(t)
+				first.Ack(nil)
+				if second := c.next(t); first.Rights != remote.CacheRead || second.Rights != 0 || second.Epoch <= first.Epoch || second.Ack != nil {
+					t.Errorf("told of %+v, then of %+v", first, second)
+				}
+				o.Open.Close(t.Context())
+
+				o = cached(t, v, "file", c)
+				g.send(toII(o))
+				first = c.next(t)
+				srv.SetFaults(slow("CLOSE")) // so that the next open has the same lease
+				closed := make(chan error)
+				go func() { closed <- o.Open.Close(t.Context()) }()
+				synctest.Wait()
+				again := cached(t, v, "file", c)
+				first.Ack(nil)
+				synctest.Wait()
+				if d != smb2msg.SMB202 {
+					g.grant = func(c *creation) (before, after [][]byte) { c.give(0, 2); return nil, nil }
+				}
+				third := cached(t, v, "file", c)
+				if third.File != again.File || third.Rights != again.Rights {
+					t.Errorf("rights %b, want %b as before", third.Rights, again.Rights)
+				}
+				c.nothing(t, "that file is closed")
+				check(t, "Close", <-closed, nil)
+				again.Open.Close(t.Context())
+				third.Open.Close(t.Context())
+				nothingLeft(t, v)
+			})
+		})
+	}
+}
+
+// TestGrantBeforeTheAcknowledgment tells of what there was before the break.
+func TestGrantBeforeTheAcknowledgment(t *testing.T) {
+	withLeases(t, func(t *testing.T, v *Volume, g *granter, _ *smbtest.Server) {
+		g.grant = func(c *creation) (before, after [][]byte) { c.give(leaseAll, 2); return nil, nil }
+		c := make(told, 16)
+		cached(t, v, "file", c)
+		g.send(broken(key(t, v, "file"), 2, leaseRH))
+		change := c.next(t)
+		if o := cached(t, v, "file", c); o.Rights != rightsRH || o.Epoch != change.Epoch {
+			t.Errorf("not acknowledged yet: rights %b in epoch %d, want %b in %d", o.Rights, o.Epoch, rightsRH, change.Epoch)
+		}
+		change.Ack(nil)
+		if o := cached(t, v, "file", c); o.Rights != allRights {
+			t.Errorf("acknowledged: rights %b, want %b", o.Rights, allRights)
+		}
 	})
 }
 

@@ -114,7 +114,7 @@ func (v *Volume) opened(ctx context.Context, path string, create *smbconn.Call, 
 	}
 	attr := created(path, &m)
 	o := &Open{id: m.FileID}
-	var ack smbconn.Body
+	var ack func()
 	v.mu.Lock()
 	f := v.file(path, attr.ID, a)
 	o.f = f
@@ -126,7 +126,8 @@ func (v *Volume) opened(ctx context.Context, path string, create *smbconn.Call, 
 	case a.lease != nil:
 		o.takeLease(a, &m)
 	case o.takeOplock(a, &m):
-		ack = &smb2msg.OplockBreak{OplockLevel: o.level, FileID: o.id}
+		level := o.level
+		ack = func() { v.giveUp(o.id, level) }
 	}
 	tell := v.lowered(f, nil)
 	opened := remote.Opened{File: f, Open: o, Attr: attr, Rights: f.rights, Epoch: f.epoch}

@@ -28,8 +28,9 @@ type granter struct {
 	// grant changes the reply to a CREATE of one file alone and returns frames
 	// to send before it and, in the same write, after it. Set before a request.
 	grant func(c *creation) (before, after [][]byte)
-	held  chan struct{} // if set, replies to CREATE wait until it is closed
-	mute  bool          // acknowledgments are not answered
+	held  chan struct{}   // if set, replies to CREATE wait until it is closed
+	mute  bool            // acknowledgments are not answered
+	late  ntstatus.Status // what they are answered with, if it is not success
 
 	acks chan []byte // bodies of OPLOCK_BREAK requests
 
@@ -127,7 +128,7 @@ func (g *granter) up() {
 		case h.Command == smb2msg.CommandOplockBreak:
 			g.acks <- frame[smb2msg.HeaderSize:]
 			if !g.mute {
-				h.Flags, h.Credits = smb2msg.FlagServerToRedir, 1
+				h.Flags, h.Credits, h.Status = smb2msg.FlagServerToRedir, 1, g.late
 				g.send(append(h.Append(nil), frame[smb2msg.HeaderSize:]...))
 			}
 			continue

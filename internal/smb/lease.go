@@ -39,6 +39,7 @@ type lease struct {
 	file   *File         // nil while no handle has rights
 	rights remote.Rights // granted and not broken
 	epoch  uint16        // of their last change, as the server counts; V2 only
+	unsaid int           // breaks that are not acknowledged yet
 }
 
 const allRights = remote.CacheRead | remote.CacheWrite | remote.CacheHandle
@@ -111,6 +112,9 @@ func (v *Volume) ask(m *smb2msg.CreateRequest, how remote.How, events remote.Eve
 		l = &lease{path: m.Name}
 		rand.Read(l.key[:])
 		c.leases[l.key], c.paths[l.path] = l, l
+	}
+	if l.unsaid > 0 {
+		a.left = l.rights // the server still tells of what there was before
 	}
 	l.users++
 	a.lease = l

@@ -198,17 +198,17 @@ func TestOpenWhileTheLastOneCloses(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- first.Open.Close(t.Context()) }()
 		synctest.Wait()
-		g.send(broken(before, 10, 0))
+		g.send(broken(before, 10, leaseRH))
 		g.ack() // nobody has anything
-		g.grant = func(c *creation) (before, after [][]byte) { c.give(leaseRH, 1); return nil, nil }
+		g.grant = func(c *creation) (before, after [][]byte) { c.give(smb2msg.LeaseRead, 1); return nil, nil }
 		second := cached(t, v, "file", c)
-		if second.File == first.File || second.Rights != rightsRH || key(t, v, "file") != before {
-			t.Errorf("rights %b by key %x, want %b by %x", second.Rights, key(t, v, "file"), rightsRH, before)
+		if second.File == first.File || second.Rights != remote.CacheRead || key(t, v, "file") != before {
+			t.Errorf("rights %b by key %x, want %b by %x", second.Rights, key(t, v, "file"), remote.CacheRead, before)
 		}
 		check(t, "Close", <-closed, nil)
 		c.nothing(t, "the first file is closed")
-		g.send(broken(before, 2, smb2msg.LeaseRead))
-		if change := c.next(t); change.Rights != remote.CacheRead {
+		g.send(broken(before, 2, 0))
+		if change := c.next(t); change.Rights != 0 {
 			t.Errorf("told of %+v", change)
 		}
 		srv.SetFaults(nil)
