@@ -172,7 +172,7 @@ func (f *FS) SetAttr(ctx context.Context, p string, set remote.SetAttr) (remote.
 		}
 	}
 	if writer != nil && !set.Written.IsZero() {
-		if err := writer.flush(ctx); err != nil {
+		if err := writer.Flush(ctx); err != nil {
 			return remote.Attr{}, err
 		}
 	}

@@ -8,14 +8,17 @@
 // What is remembered is never older than Config allows, with three exceptions that are
 // exact: what was changed here is known to have changed at once; while the server
 // promises to tell when a file changes, its attributes hold; and of a file that is
-// written here, size and time are those of the writing.
+// written here, size and time are those of the writing. Two paths that are ways to one
+// name, through a symbolic link that the server follows, are not known to be that: what
+// is done by one of them shows by the other in time, and at once only if it takes a name
+// away or is about a file itself.
 //
 // Changes made here and questions to the server have numbers in one row. An answer says
 // nothing about a name or an object that has changed since its question, however late it
 // comes.
 //
-// There are no goroutines here, and one mutex, which is not held across a request.
-// Lock order: FS.mu → pagecache's.
+// There are no goroutines here. No lock is held across a request. Lock order: FS.mu →
+// pagecache's; events.mu is a leaf.
 package vfs
 
 import (

@@ -168,14 +168,6 @@ func (h *Handle) Attr(ctx context.Context, fresh bool) (remote.Attr, error) {
 	return f.viewLocked(in, attr), nil
 }
 
-// flush has what was written here on the server.
-func (h *Handle) flush(ctx context.Context) error {
-	if _, written, _ := h.inode.file.State(); written.IsZero() {
-		return nil
-	}
-	return h.Flush(ctx)
-}
-
 // Close writes what is to be written, gives the file up, and reports what went wrong
 // since it was opened and was not reported.
 func (h *Handle) Close(ctx context.Context) error {

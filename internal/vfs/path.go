@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pagewire/pagewire/internal/remote"
 )
@@ -38,5 +39,10 @@ func (f *FS) key(p string) string {
 	if f.cfg.CaseSensitive {
 		return p
 	}
-	return strings.ToLower(strings.ToUpper(p))
+	for i := range len(p) {
+		if p[i] >= utf8.RuneSelf {
+			return strings.ToLower(strings.ToUpper(p))
+		}
+	}
+	return strings.ToLower(p)
 }
