@@ -208,10 +208,12 @@ func (o *Open) load(ctx context.Context, need, ahead extent.Range, p []byte) (n 
 	f := o.file
 	size, _ := f.request(remote.Reading)
 	want := need
-	if !ahead.Empty() {
+	switch most := f.cache.budget / 4; {
+	case need.Len() > most: // or else what its end brings has its start evicted
+		want.End = need.Off + most
+	case !ahead.Empty():
 		want.End = max(want.End, ahead.End)
 	}
-	changed := f.changed.wait()
 	f.mu.Lock()
 	want.End = min(want.End, f.size)
 	fills := o.planLocked(want, size, remote.Demand)
@@ -223,15 +225,10 @@ func (o *Open) load(ctx context.Context, need, ahead extent.Range, p []byte) (n 
 	}
 	if len(fills) == 0 || fills[0].r.Off > need.Off { // it is here by now, or somebody else is at it
 		o.begin(fills)
-		if here, coming := f.lookFor(need.Off); here || !coming {
-			return 0, nil
-		}
-		select {
-		case <-changed:
-			return 0, nil
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		}
+		return 0, f.await(ctx, func() bool {
+			here, coming := f.lookFor(need.Off)
+			return here || !coming
+		})
 	}
 	o.mu.Lock()
 	o.stream.missed(need)

@@ -195,3 +195,36 @@ func TestReadsAtTheEdges(t *testing.T) {
 		must(t, o.Close(ctx))
 	}
 }
+
+// Who waits for the first of many bytes does not fetch the last ones again and again,
+// because there is no room for them.
+func TestReadsOfMoreThanFitsIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := noise(1 << 20)
+		r := newRig(t, Config{Budget: 64 << 10}, FileConfig{}, remotetest.Config{}, data)
+		o := r.open()
+		g := make(gate)
+		r.hook(func(ctx context.Context, op remotetest.Op) error {
+			if r.reads() > 1000 {
+				return syscall.EIO
+			}
+			if op.Off == 0 {
+				return g.pass(ctx)
+			}
+			return nil
+		})
+		first := make(chan []byte)
+		go func() { first <- r.read(o, 0, 1000) }()
+		synctest.Wait()
+		whole := make(chan []byte)
+		go func() { whole <- r.read(o, 0, len(data)) }()
+		synctest.Wait()
+		close(g)
+		r.same("first bytes", <-first, data[:1000])
+		r.same("bytes", <-whole, data)
+		if n, most := r.reads(), 2*len(data)/(64<<10/8); n > most {
+			t.Errorf("%d requests, want %d at most", n, most)
+		}
+		must(t, o.Close(ctx))
+	})
+}
