@@ -11,9 +11,10 @@ import (
 	"github.com/pagewire/pagewire/internal/smb"
 )
 
-// Client is one logon at a server, over one connection. It is safe for concurrent use.
+// Client is one logon at a server, over one connection, which is made anew when it is
+// lost. It is safe for concurrent use.
 type Client struct {
-	session *smb.Session
+	session *smb.Client
 	link    *link
 	host    string
 	once    sync.Once // for what ends it

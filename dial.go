@@ -86,21 +86,11 @@ func newDialer(url string, cfg *Config) (*dialer, error) {
 }
 
 func (d *dialer) connect(ctx context.Context) (*Client, error) {
-	credentials, err := d.cfg.Credentials(ctx)
+	session, err := smb.NewClient(ctx, smb.ClientConfig{Config: d.smb(), Server: d.source.Host, Connect: d.logon})
 	if err != nil {
-		return nil, err
-	}
-	open := func(ctx context.Context) (net.Conn, error) { return d.cfg.DialContext(ctx, "tcp", d.address) }
-	nc, err := open(ctx)
-	if err != nil {
-		return nil, d.fail(ctx, err)
-	}
-	cfg := d.options.smb()
-	password, _ := credentials.Password.get()
-	cfg.Credentials = auth.Credentials{User: credentials.User, Password: password, Domain: credentials.Domain}
-	cfg.Logger, cfg.Redial = d.cfg.Logger, open
-	session, err := smb.Dial(ctx, nc, d.source.Host, cfg)
-	if err != nil {
+		if e, ok := errors.AsType[*credentialsError](err); ok {
+			return nil, e.error
+		}
 		return nil, d.fail(ctx, err)
 	}
 	info := session.Info()
@@ -114,6 +104,29 @@ func (d *dialer) connect(ctx context.Context) (*Client, error) {
 	l.tripTook(info.RoundTrip)
 	l.about = func(s *Stats) { describe(s, session.Info()) }
 	return &Client{session: session, link: l, host: d.source.Host}, nil
+}
+
+// credentialsError keeps that there are no credentials apart from what a server says.
+type credentialsError struct{ error }
+
+func (e *credentialsError) Unwrap() error { return e.error }
+
+// logon makes a connection, and says who logs on over it.
+func (d *dialer) logon(ctx context.Context) (net.Conn, auth.Credentials, error) {
+	credentials, err := d.cfg.Credentials(ctx)
+	if err != nil {
+		return nil, auth.Credentials{}, &credentialsError{err}
+	}
+	password, _ := credentials.Password.get()
+	nc, err := d.cfg.DialContext(ctx, "tcp", d.address)
+	return nc, auth.Credentials{User: credentials.User, Password: password, Domain: credentials.Domain}, err
+}
+
+func (d *dialer) smb() smb.Config {
+	cfg := d.options.smb()
+	cfg.Logger = d.cfg.Logger
+	cfg.Redial = func(ctx context.Context) (net.Conn, error) { return d.cfg.DialContext(ctx, "tcp", d.address) }
+	return cfg
 }
 
 // fail makes public why there is no connection.

@@ -3,6 +3,7 @@ package pagewire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -125,6 +126,9 @@ func public(op string, ctx context.Context, err error) error {
 			e.more = err
 		}
 		return e
+	}
+	if errors.Is(err, syscall.ESTALE) {
+		return fmt.Errorf("%w: %w", ErrStale, err)
 	}
 	return err
 }

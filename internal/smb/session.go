@@ -17,6 +17,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pagewire/pagewire/internal/auth"
@@ -43,6 +44,8 @@ type Config struct {
 	Logger      *slog.Logger
 	// Redial opens a second connection, only to word a failed negotiation.
 	Redial func(context.Context) (net.Conn, error)
+
+	previous *Session // that this one takes the place of; nil: none
 }
 
 // ErrGuest says that the server took the user for a guest, which is not what
@@ -54,8 +57,9 @@ type Session struct {
 	cfg    Config
 	conn   *smbconn.Conn
 	server string
-	guid   [16]byte // who holds this session's leases
-	guest  bool     // or nobody: without keys
+	guid   [16]byte     // who holds this session's leases
+	guest  bool         // or nobody: without keys
+	lost   atomic.Int64 // when the connection was, on our clock, in ns; 0: it is not known to be
 	read   *flow.Estimator
 	write  *flow.Estimator
 
@@ -69,7 +73,11 @@ func Dial(ctx context.Context, nc net.Conn, server string, cfg Config) (*Session
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Session{cfg: cfg, server: server, read: new(flow.Estimator), write: new(flow.Estimator)}
-	rand.Read(s.guid[:])
+	if old := cfg.previous; old != nil {
+		s.guid, s.read, s.write = old.guid, old.read, old.write
+	} else {
+		rand.Read(s.guid[:])
+	}
 	conn, err := smbconn.New(ctx, nc, smbconn.Config{
 		Dialects:   cfg.Dialects,
 		Sign:       cfg.Sign,
@@ -120,6 +128,9 @@ func (s *Session) logOn(ctx context.Context) error {
 			Capabilities:   s.conn.Offered.Capabilities & smb2msg.CapDFS,
 			SecurityBuffer: token,
 		}}
+		if old := s.cfg.previous; old != nil { // the server need not wait for it any longer
+			call.Body.(*smb2msg.SessionSetupRequest).PreviousSessionID = old.conn.Security().SessionID
+		}
 		if err := s.conn.Do(ctx, call); err != nil {
 			return err
 		}

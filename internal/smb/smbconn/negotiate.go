@@ -29,6 +29,7 @@ type Negotiated struct {
 	Preauth      smbcrypt.Preauth // after the NEGOTIATE response; 3.1.1 only
 	Offered      smb2msg.NegotiateRequest
 	RoundTrip    time.Duration // of the negotiation
+	Clock        time.Duration // how far the server's clock was ahead of ours then, about
 }
 
 // NegotiateError says that the two sides have no dialect in common.
@@ -136,6 +137,7 @@ func (c *Conn) negotiate(ctx context.Context) error {
 		return fmt.Errorf("negotiate: %w", err)
 	}
 	c.RoundTrip = call.Done.Sub(call.Sent)
+	c.Clock = m.SystemTime.Time().Sub(call.Done)
 	if c.Dialect == smb2msg.SMB311 {
 		c.Preauth.Update(call.frame)
 		c.Preauth.Update(call.reply)
