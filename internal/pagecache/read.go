@@ -52,7 +52,7 @@ func (o *Open) ReadAt(ctx context.Context, p []byte, off int64) (n int, err erro
 		need := extent.Range{Off: off + int64(n), End: off + int64(len(p))}
 		m, err = o.load(ctx, need, ahead, p[n:])
 		n += m
-		if err != nil {
+		if err != nil || n == len(p) {
 			return n, err
 		}
 		ahead = extent.Range{}
