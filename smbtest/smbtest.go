@@ -7,7 +7,9 @@
 //	// srv.URL is smb://user:pass@127.0.0.1:PORT/share
 //
 // The server keeps no secret from anybody and lets every user do everything. It
-// grants neither oplocks nor leases nor durable handles.
+// grants leases and oplocks of files, and breaks them when another client's doings
+// or a test's Break want it, but neither leases of folders nor durable handles. What
+// a test does to files by other means breaks nothing.
 //
 // Inside a testing/synctest bubble use NewUnstarted and Dial, which need no
 // socket, and close the server before the bubble ends.
@@ -60,6 +62,18 @@ type Config struct {
 
 	Shares []Share // nil: one, in memory, named "share"
 
+	NoLeases       bool // no lease is granted, and none announced
+	NoOplocks      bool // no oplock is granted
+	NoWriteCaching bool // leases go without W, oplocks stop at level II
+
+	// BreakTimeout is how long a client may take to answer the break of a lease
+	// or oplock until it has lost it anyway; 0: 35 seconds.
+	BreakTimeout time.Duration
+
+	// PlainNotifications sends notifications of breaks unsealed in sealed sessions
+	// too, as Samba does.
+	PlainNotifications bool
+
 	// Delay is how long the server takes for a request. It delays all alike,
 	// and serves no fewer of them at once.
 	Delay time.Duration
@@ -99,7 +113,7 @@ const (
 
 // Request is what a fault can be chosen by:
 //
-//	Command   string // "READ", "QUERY_DIRECTORY"
+//	Command   string // "READ", "QUERY_DIRECTORY", or BreakNotification
 //	N         int    // the how manieth of its command at this server, from 1
 //	MessageID uint64
 //	Conn      int    // the how manieth connection it came on, from 1
@@ -109,6 +123,11 @@ const (
 //	Compound  int    // its place in a compound, from 0
 //	Last      bool   // it is the last of its frame
 type Request = smbserver.Request
+
+// BreakNotification is the Command of what no client has requested: the notification
+// that a lease or oplock is broken. Interim, Status, Short and Credits mean nothing
+// to it. Delay holds back all those for the same connection, as it keeps their order.
+const BreakNotification = smbserver.BreakNotification
 
 // Fault is what goes wrong with a request; zero fields do not. In a compound,
 // Status, Short, Credits and Mutate concern one request, the others all.
@@ -137,6 +156,9 @@ type Fault = smbserver.Fault
 //	SignedRequests             int64            // verified
 //	SealedFrames               int64            // opened
 //	Connections, Sessions      int64            // accepted, authenticated
+//	Leases, Oplocks            int64            // CREATEs that got any, or more of one
+//	Breaks, BreakAcks          int64            // told to clients, answered by them
+//	BreakTimeouts              int64            // not answered in time
 type Stats = smbserver.Stats
 
 // Server is a running server. Its goroutines are one that accepts, one more for
@@ -184,6 +206,8 @@ func NewUnstarted(cfg Config) *Server {
 		Credits: cfg.Credits, Grant: cfg.Grant,
 		RequireSigning: cfg.RequireSigning, RequireSealing: cfg.RequireSealing,
 		Users: cfg.Users, Guest: cfg.Guest, Anonymous: cfg.Anonymous,
+		NoLeases: cfg.NoLeases, NoOplocks: cfg.NoOplocks, NoWrites: cfg.NoWriteCaching,
+		BreakTimeout: cfg.BreakTimeout, PlainNotices: cfg.PlainNotifications,
 		Delay: cfg.Delay, Logger: cfg.Logger,
 	}
 	var err, err2, err3 error
@@ -286,6 +310,17 @@ func (s *Server) CloseClientConnections() { s.server.CloseConnections() }
 
 // SetFaults makes requests from now on fail as f says, nil: not at all.
 func (s *Server) SetFaults(f func(Request) Fault) { s.server.SetFaults(f) }
+
+// Break takes rights to cache a file of the first share away from all who have any,
+// as if another client wanted to use it. Its path has slashes; to is what they may
+// keep: "RWH", "RH", "RW", "R" or "". A batch or exclusive oplock is broken to level
+// II, or to none if to is "". Break returns how many leases and oplocks it has broken,
+// and does not wait for the clients.
+func (s *Server) Break(path, to string) int {
+	state, err := smbserver.ParseLease(to)
+	check(err)
+	return s.server.Break(s.shares[0].Name, path, state)
+}
 
 // Stats returns what the server has counted so far.
 func (s *Server) Stats() Stats { return s.server.Stats() }

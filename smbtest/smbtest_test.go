@@ -187,6 +187,51 @@ func TestDial(t *testing.T) {
 	})
 }
 
+// TestNoLeases reads what a server says of itself, as far as that tells of leases.
+func TestNoLeases(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		s := smbtest.NewUnstarted(smbtest.Config{NoLeases: refused})
+		conn, err := s.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// See [MS-SMB2] 2.2.1.2, 2.2.3 and 2.2.4.
+		msg := append([]byte("\xFESMB\x40"), make([]byte, 59)...)
+		msg = append(msg, 36, 0, 1, 0, 1)
+		msg = append(msg, make([]byte, 31)...)
+		msg = append(msg, 0x10, 0x02)
+		conn.Write(append([]byte{0, 0, 0, byte(len(msg))}, msg...))
+		got := make([]byte, 4+64+28)
+		if _, err := io.ReadFull(conn, got); err != nil {
+			t.Fatal(err)
+		}
+		const capabilities, leasing = 4 + 64 + 24, 2
+		if told := got[capabilities]&leasing != 0; told == refused {
+			t.Errorf("with NoLeases %v, capabilities are %#x", refused, got[capabilities])
+		}
+		conn.Close()
+		s.Close()
+	}
+}
+
+// TestBreak breaks what is not there, and in ways there are not.
+func TestBreak(t *testing.T) {
+	s := smbtest.NewUnstarted(smbtest.Config{})
+	defer s.Close()
+	if err := s.WriteFile("file", nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Break("file", "R"); n != 0 {
+		t.Errorf("%d clients had a lease, want none", n)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("HW is taken for a lease")
+		}
+	}()
+	s.Break("file", "HW")
+}
+
 func TestURL(t *testing.T) {
 	s := smbtest.NewServer(smbtest.Config{
 		Users:  map[string]string{"b": "x", "a": "p@ss/word"},

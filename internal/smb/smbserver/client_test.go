@@ -24,6 +24,7 @@ type client struct {
 	t       testing.TB
 	nc      net.Conn
 	br      *bufio.Reader
+	guid    [16]byte // ClientGuid
 	dialect smb2msg.Dialect
 	hello   smb2msg.NegotiateRequest
 	preauth smbcrypt.Preauth
@@ -88,23 +89,35 @@ func connect(t testing.TB, s *Server) *client {
 	near, far := netsim.New(netsim.Config{}).Pipe()
 	go s.Serve(far)
 	t.Cleanup(func() { near.Close() })
-	return &client{t: t, nc: near, br: bufio.NewReader(near)}
+	return &client{t: t, nc: near, br: bufio.NewReader(near), guid: [16]byte{1}}
 }
 
 // logOn connects, logs on as the user, and connects to the share.
 func logOn(t testing.TB, s *Server, dialects ...smb2msg.Dialect) *client {
 	t.Helper()
+	return logOnAs(t, s, 1, dialects...)
+}
+
+// logOnAs is logOn for a client with another ClientGuid.
+func logOnAs(t testing.TB, s *Server, guid byte, dialects ...smb2msg.Dialect) *client {
+	t.Helper()
 	c := connect(t, s)
+	c.guid = [16]byte{guid}
+	c.logOn(dialects...)
+	return c
+}
+
+func (c *client) logOn(dialects ...smb2msg.Dialect) {
+	c.t.Helper()
 	c.negotiate(dialects...)
 	if r := c.setUp("user", "pass"); r.Status != ntstatus.Success {
-		t.Fatalf("SESSION_SETUP: %v", r.Status)
+		c.t.Fatalf("SESSION_SETUP: %v", r.Status)
 	}
-	if r := c.do(smb2msg.CommandTreeConnect, &smb2msg.TreeConnectRequest{Path: `\\server\share`}); r.Status != ntstatus.Success {
-		t.Fatalf("TREE_CONNECT: %v", r.Status)
-	} else {
-		c.tree = r.TreeID
+	r := c.do(smb2msg.CommandTreeConnect, &smb2msg.TreeConnectRequest{Path: `\\server\share`})
+	if r.Status != ntstatus.Success {
+		c.t.Fatalf("TREE_CONNECT: %v", r.Status)
 	}
-	return c
+	c.tree = r.TreeID
 }
 
 // frame is messages as they go onto the wire. Requests without a MessageId take
@@ -237,7 +250,7 @@ func (c *client) negotiate(dialects ...smb2msg.Dialect) smb2msg.NegotiateRespons
 	}
 	m := smb2msg.NegotiateRequest{
 		SecurityMode: smb2msg.SigningEnabled, Capabilities: smb2msg.CapLargeMTU | smb2msg.CapEncryption,
-		ClientGUID: [16]byte{1}, Dialects: dialects,
+		ClientGUID: c.guid, Dialects: dialects,
 		Contexts: smb2msg.NegotiateContexts{
 			HashAlgorithms: []uint16{smb2msg.HashSHA512}, Salt: []byte("salt"),
 			Ciphers: []uint16{1, 2, 3, 4}, SigningAlgorithms: []uint16{0, 1, 2},

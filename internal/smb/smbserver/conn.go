@@ -26,6 +26,7 @@ type conn struct {
 
 	queue   chan *exchange // from the reader to the workers
 	late    chan *exchange // to the goroutine that delays, nil if there is none
+	notices chan notice    // to the goroutine that sends them
 	running int            // workers, owned by the reader
 	done    chan struct{}  // closed when no more can be read
 	bg      sync.WaitGroup
@@ -56,6 +57,7 @@ type heldFrame struct {
 // finish, which so happens once.
 type pending struct {
 	asyncID uint64
+	session *session              // whose end ends the wait, or nil
 	open    *open                 // whose CLOSE ends the wait, or nil
 	told    chan struct{}         // closed when the interim reply has been sent
 	finish  func(ntstatus.Status) // ends in conn.bg.Done, or sees to that
@@ -65,6 +67,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{
 		srv: s, nc: nc, window: newWindow(s.cfg.Credits, s.cfg.Grant),
 		queue:    make(chan *exchange, s.cfg.Credits),
+		notices:  make(chan notice, maxNotices),
 		done:     make(chan struct{}),
 		sending:  make(chan struct{}, 1),
 		sessions: map[uint64]*session{},
@@ -86,6 +89,7 @@ func (c *conn) serve() error {
 		c.late = make(chan *exchange, c.srv.cfg.Credits)
 		c.bg.Go(c.delay)
 	}
+	c.bg.Go(c.sendNotices)
 	err := c.read()
 	close(c.done)
 	c.nc.Close()
@@ -96,6 +100,7 @@ func (c *conn) serve() error {
 		close(c.late)
 	}
 	c.bg.Wait()
+	c.srv.leases.lost(c)
 	c.mu.Lock()
 	sessions := c.sessions
 	c.sessions = nil
@@ -259,6 +264,23 @@ func (c *conn) answered(messageID uint64) {
 	delete(c.requests, messageID)
 }
 
+// maxWaiting is how many requests of a connection may wait with an interim reply,
+// which has given their credits back. Samba allows as many.
+const maxWaiting = 512
+
+// crowded reports whether no more requests may wait.
+func (c *conn) crowded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, p := range c.requests {
+		if p != nil && p != c.early {
+			n++
+		}
+	}
+	return n >= maxWaiting
+}
+
 // wait makes a request one that waits, unless it has already been cancelled.
 func (c *conn) wait(messageID uint64, p *pending) bool {
 	c.mu.Lock()
@@ -335,6 +357,17 @@ func (c *conn) closing(o *open) {
 			return
 		}
 		p.finish(ntstatus.NotifyCleanup)
+	}
+}
+
+// abandon ends the waits of a session that is over.
+func (c *conn) abandon(s *session) {
+	for {
+		p := c.take(func(_ uint64, p *pending) bool { return p.session == s })
+		if p == nil {
+			return
+		}
+		p.finish(ntstatus.UserSessionDeleted)
 	}
 }
 

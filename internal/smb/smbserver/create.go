@@ -29,7 +29,7 @@ func (r *request) create() ntstatus.Status {
 		return status
 	}
 	o := &open{
-		id: r.x.c.srv.nextID(), tree: r.tree,
+		id: r.x.c.srv.nextID(), session: r.session, tree: r.tree,
 		access:        r.tree.share.mapAccess(m.DesiredAccess),
 		shared:        m.ShareAccess,
 		deleteOnClose: m.CreateOptions&smb2msg.OptionDeleteOnClose != 0,
@@ -37,7 +37,11 @@ func (r *request) create() ntstatus.Status {
 	if status := o.permitted(&m); status != ntstatus.Success {
 		return status
 	}
-	action, a, status := r.openNode(o, &m, parts)
+	w, status := r.rights(&m)
+	if status != ntstatus.Success {
+		return status
+	}
+	action, a, status := r.openNode(o, &m, parts, &w)
 	if status != ntstatus.Success {
 		return status
 	}
@@ -64,6 +68,7 @@ func (r *request) create() ntstatus.Status {
 		reply.Contexts = append(reply.Contexts, smb2msg.NewCreateContext(smb2msg.ContextQFid,
 			&smb2msg.QueryOnDiskIDResponse{DiskFileID: a.ID, VolumeID: volumeID}))
 	}
+	w.describe(&reply)
 	r.x.related.file = reply.FileID
 	return r.reply(&reply)
 }
@@ -108,11 +113,8 @@ func wellFormed(m *smb2msg.CreateRequest) ntstatus.Status {
 	case m.DesiredAccess == 0:
 		return ntstatus.AccessDenied
 	}
-	if m.CreateOptions&smb2msg.OptionDirectoryFile != 0 {
-		switch m.CreateDisposition {
-		case smb2msg.Supersede, smb2msg.Overwrite, smb2msg.OverwriteIf:
-			return ntstatus.InvalidParameter
-		}
+	if m.CreateOptions&smb2msg.OptionDirectoryFile != 0 && replaces(m) {
+		return ntstatus.InvalidParameter
 	}
 	return ntstatus.Success
 }
@@ -120,8 +122,7 @@ func wellFormed(m *smb2msg.CreateRequest) ntstatus.Status {
 // permitted checks the access that is asked for.
 func (o *open) permitted(m *smb2msg.CreateRequest) ntstatus.Status {
 	writes := o.access&accessWrite != 0
-	switch m.CreateDisposition {
-	case smb2msg.Supersede, smb2msg.Overwrite, smb2msg.OverwriteIf, smb2msg.Create:
+	if replaces(m) || m.CreateDisposition == smb2msg.Create {
 		writes = true
 	}
 	switch {
@@ -134,8 +135,8 @@ func (o *open) permitted(m *smb2msg.CreateRequest) ntstatus.Status {
 }
 
 // openNode finds or makes the object of an open, and makes it one of those who
-// have it open.
-func (r *request) openNode(o *open, m *smb2msg.CreateRequest, parts []string) (smb2msg.CreateAction, memfs.Attr, ntstatus.Status) {
+// have it open. Of the rights that it asks for, w is what it gets.
+func (r *request) openNode(o *open, m *smb2msg.CreateRequest, parts []string, w *rights) (smb2msg.CreateAction, memfs.Attr, ntstatus.Status) {
 	s := o.tree.share
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +147,11 @@ func (r *request) openNode(o *open, m *smb2msg.CreateRequest, parts []string) (s
 		return fail(status)
 	}
 	action := smb2msg.ActionOpened
+	mine := s.leases.find(w)
 	if o.node == nil {
 		switch {
+		case mine != nil:
+			return fail(ntstatus.InvalidParameter) // a key is for one file
 		case m.CreateDisposition == smb2msg.Open, m.CreateDisposition == smb2msg.Overwrite:
 			return fail(ntstatus.ObjectNameNotFound)
 		case s.ReadOnly:
@@ -169,6 +173,9 @@ func (r *request) openNode(o *open, m *smb2msg.CreateRequest, parts []string) (s
 		if status := r.fits(o, m, &a); status != ntstatus.Success {
 			return fail(status)
 		}
+		if status := r.makeWayLocked(o, m, mine); status != ntstatus.Success {
+			return fail(status)
+		}
 	}
 	if status := s.joinLocked(o); status != ntstatus.Success {
 		if len(s.inodes[o.nodeID].opens) == 0 {
@@ -187,7 +194,49 @@ func (r *request) openNode(o *open, m *smb2msg.CreateRequest, parts []string) (s
 		s.leaveLocked(o)
 		return fail(statusOf(err))
 	}
+	r.grantLocked(o, w)
 	return action, a, ntstatus.Success
+}
+
+// makeWayLocked takes from others what rights to cache they cannot keep when a file
+// is opened, mine being the lease of who opens it. If it has to wait for them, the
+// status is STATUS_PENDING. See [MS-FSA] 2.1.5.1.2.
+func (r *request) makeWayLocked(o *open, m *smb2msg.CreateRequest, mine *lease) ntstatus.Status {
+	s := o.tree.share
+	in := s.inodes[o.nodeID]
+	switch {
+	case mine != nil && mine.in != in:
+		return ntstatus.InvalidParameter // a key is for one file
+	case in == nil || in.deleted:
+		return ntstatus.Success // joinLocked knows
+	case o.access&^accessStat == 0 && !replaces(m):
+		return ntstatus.Success
+	}
+	c := claim{mine: mine, take: leaseWrite, wait: leaseWrite, again: r.again}
+	switch {
+	case !in.admitsLocked(o):
+		// Perhaps it is only kept open for the sake of a cache.
+		c.take, c.wait = leaseHandle, leaseHandle
+	case replaces(m):
+		c.take = leaseAll
+	case o.deleteOnClose:
+		c.take, c.wait = leaseWrite|leaseHandle, leaseWrite|leaseHandle
+	default:
+		c.oplocks = o.access&^(accessStat|smb2msg.AccessReadControl) == 0
+	}
+	if ready := s.leases.contend(in, c); ready != nil {
+		return r.await(ready)
+	}
+	return ntstatus.Success
+}
+
+// replaces reports whether what is there is emptied by being opened.
+func replaces(m *smb2msg.CreateRequest) bool {
+	switch m.CreateDisposition {
+	case smb2msg.Supersede, smb2msg.Overwrite, smb2msg.OverwriteIf:
+		return true
+	}
+	return false
 }
 
 // walkLocked goes from the root to where a path leads: it sets o.dir and o.parts
@@ -259,7 +308,6 @@ func (o *open) make(m *smb2msg.CreateRequest) (status ntstatus.Status) {
 func (r *request) fits(o *open, m *smb2msg.CreateRequest, a *memfs.Attr) ntstatus.Status {
 	const writing = smb2msg.AccessWriteData | smb2msg.AccessAppendData
 	attrs := attributes(a)
-	replaces := m.CreateDisposition != smb2msg.Open && m.CreateDisposition != smb2msg.OpenIf
 	if a.Mode.Type() == fs.ModeSymlink && m.CreateOptions&smb2msg.OptionOpenReparsePoint == 0 {
 		return r.stop(o.node, nil)
 	}
@@ -268,15 +316,15 @@ func (r *request) fits(o *open, m *smb2msg.CreateRequest, a *memfs.Attr) ntstatu
 		return ntstatus.NotADirectory
 	case o.isDir && m.CreateOptions&smb2msg.OptionNonDirectoryFile != 0:
 		return ntstatus.FileIsADirectory
-	case o.isDir && replaces:
+	case o.isDir && replaces(m):
 		return ntstatus.ObjectNameCollision
-	case attrs&fscc.AttributeReadonly != 0 && !o.isDir && (replaces || o.access&writing != 0):
+	case attrs&fscc.AttributeReadonly != 0 && !o.isDir && (replaces(m) || o.access&writing != 0):
 		return ntstatus.AccessDenied
 	case attrs&fscc.AttributeReadonly != 0 && o.deleteOnClose:
 		return ntstatus.CannotDelete
 	case o.deleteOnClose && o.dir == nil:
 		return ntstatus.CannotDelete
-	case replaces && attrs&^m.FileAttributes&(fscc.AttributeHidden|fscc.AttributeSystem) != 0:
+	case replaces(m) && attrs&^m.FileAttributes&(fscc.AttributeHidden|fscc.AttributeSystem) != 0:
 		// Whoever replaces a file has to know what it was.
 		return ntstatus.AccessDenied
 	}

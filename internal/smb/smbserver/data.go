@@ -92,6 +92,7 @@ func (r *request) write() ntstatus.Status {
 		m.Data = m.Data[:min(len(m.Data), short)]
 	}
 	n, err := o.file.WriteAt(m.Data, int64(m.Offset))
+	o.spoil()
 	if err == nil && m.Flags&smb2msg.WriteThrough != 0 {
 		err = o.file.Sync()
 	}
@@ -138,7 +139,11 @@ func (r *request) lock() ntstatus.Status {
 	if o.inode == nil || o.isDir {
 		return ntstatus.InvalidParameter
 	}
-	if status := o.inode.locks.apply(o, m.Locks); status != ntstatus.Success {
+	status = o.inode.locks.apply(o, m.Locks)
+	if m.Locks[0].Flags&smb2msg.LockUnlock == 0 {
+		o.spoil() // whoever locks a range wants to see what is in it
+	}
+	if status != ntstatus.Success {
 		return status
 	}
 	return r.reply(&smb2msg.LockResponse{})

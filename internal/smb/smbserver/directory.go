@@ -163,8 +163,5 @@ func (r *request) changeNotify() ntstatus.Status {
 	case o.access&smb2msg.AccessListDirectory == 0:
 		return ntstatus.AccessDenied
 	}
-	if !r.pend(o) {
-		return ntstatus.Cancelled
-	}
-	return ntstatus.Pending
+	return r.pend(o)
 }

@@ -19,10 +19,12 @@ type exchange struct {
 	frame   []byte   // in in
 	sealer  *session // whose seal the frame was under, nil: none
 	reqs    []request
+	at      int       // the request that is served
 	due     time.Time // when to serve it, if the server delays
 	fault   Fault     // of the frame
 	counted bool      // in stats.inFlight
 	waits   *pending  // the last request is not finished when the frame is
+	tells   []*lease  // that the reply tells of
 	fatal   error     // ends the connection instead of answering
 
 	out *buffer
@@ -52,6 +54,12 @@ type request struct {
 	tree    *tree
 	asyncID uint64 // once there was an interim reply
 
+	// A request that waits for others' leases is served again from its start,
+	// which has changed nothing, once block is closed.
+	block <-chan struct{}
+	again bool
+	ended ntstatus.Status // why it is not
+
 	start  int    // of the reply in x.b
 	sign   bool   // the reply
 	detail []byte // of an error
@@ -63,6 +71,8 @@ type request struct {
 const (
 	lengthSize = 4
 	headroom   = lengthSize + smbcrypt.TransformSize
+	// Where a seal's signature is, for Fault.Corrupt: behind four bytes of ProtocolId.
+	sealSignature = 5
 )
 
 var (
@@ -85,6 +95,7 @@ func (c *conn) newExchange(in *buffer) *exchange {
 // release gives an exchange back when nothing needs it any longer.
 func (x *exchange) release() {
 	x.uncount()
+	x.told()
 	x.in.free()
 	x.out.free()
 	clear(x.reqs)
@@ -106,6 +117,7 @@ func (x *exchange) parse() error {
 			return err
 		}
 		x.sealer = s
+		s.seals.Store(true)
 		x.c.srv.stats.sealed.Add(1)
 	}
 	terms := x.c.terms.Load()
@@ -160,15 +172,26 @@ func (x *exchange) serve() error {
 // run serves the requests one after the other, and sends the reply.
 func (x *exchange) run() error {
 	x.begin()
-	for i := range x.reqs {
-		r := &x.reqs[i]
+	return x.resume()
+}
+
+// resume goes on with the requests from where they have come to.
+func (x *exchange) resume() error {
+	for ; x.at < len(x.reqs); x.at++ {
+		r := &x.reqs[x.at]
 		x.startReply(r)
 		status := r.serve()
 		if x.fatal != nil {
 			x.uncount()
+			x.told()
 			return x.fatal
 		}
-		x.endReply(r, status, i == len(x.reqs)-1)
+		if r.block != nil {
+			x.b = x.b[:r.start]
+			x.suspend(r)
+			return nil
+		}
+		x.endReply(r, status, x.at == len(x.reqs)-1)
 	}
 	return x.finish()
 }
@@ -289,6 +312,7 @@ func (x *exchange) finish() error {
 	p := x.waits
 	x.waits = nil
 	err := x.c.send(frame, &Fault{})
+	x.told()
 	x.out.free()
 	x.out = nil
 	close(p.told)
@@ -304,8 +328,11 @@ func (x *exchange) uncount() {
 
 // pend makes the last request of an exchange wait until it is cancelled or the
 // file it is about is closed. Others cannot wait.
-func (r *request) pend(o *open) bool {
+func (r *request) pend(o *open) ntstatus.Status {
 	x := r.x
+	if x.c.crowded() {
+		return ntstatus.InsufficientResources
+	}
 	p := &pending{asyncID: x.c.srv.nextID(), open: o, told: make(chan struct{})}
 	p.finish = func(status ntstatus.Status) {
 		go func() {
@@ -321,10 +348,10 @@ func (r *request) pend(o *open) bool {
 	}
 	o.watched.Store(true) // before anybody can close it
 	if r != &x.reqs[len(x.reqs)-1] || !x.c.wait(r.hdr.MessageID, p) {
-		return false
+		return ntstatus.Cancelled
 	}
 	x.waits, r.asyncID = p, p.asyncID
-	return true
+	return ntstatus.Pending
 }
 
 // prepare asks for the faults of all requests, and reports whether the exchange
@@ -336,7 +363,7 @@ func (x *exchange) prepare(choose func(Request) Fault) bool {
 		x.fault.merge(r.fault)
 	}
 	if x.sealer != nil && x.fault.BadSignature {
-		x.fault.Corrupt = 5 // the seal's signature is behind four bytes of ProtocolId
+		x.fault.Corrupt = sealSignature
 	}
 	r := &x.reqs[0]
 	single := len(x.reqs) == 1

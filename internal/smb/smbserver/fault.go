@@ -6,13 +6,18 @@ import (
 	"github.com/pagewire/pagewire/internal/smb/ntstatus"
 )
 
+// BreakNotification is the Command of the notice of a break, which no client has
+// requested. It can be delayed, and with it those behind it, and all that can happen
+// to a frame can happen to it.
+const BreakNotification = "BREAK_NOTIFICATION"
+
 // Request is what a fault can be chosen by.
 type Request struct {
 	Command   string // "READ", "QUERY_DIRECTORY"
 	N         int    // the how manieth of its command that this server gets, from 1
 	MessageID uint64
 	Conn      int    // the how manieth connection it came on, from 1
-	Name      string // of a CREATE and of requests for an open file: its path, with slashes
+	Name      string // of a CREATE and of what concerns an open file: its path, with slashes
 	Offset    int64  // of READ and WRITE
 	Length    int
 	Compound  int  // its place in a compound, from 0

@@ -30,14 +30,24 @@ func FuzzRequests(f *testing.F) {
 		smb2msg.CommandSessionSetup:   &smb2msg.SessionSetupRequest{SecurityBuffer: []byte("NTLMSSP")},
 		smb2msg.CommandTreeConnect:    &smb2msg.TreeConnectRequest{Path: `\\a\IPC$`},
 		smb2msg.CommandChangeNotify:   &smb2msg.ChangeNotifyRequest{FileID: id},
+		smb2msg.CommandOplockBreak:    &smb2msg.OplockBreak{FileID: id, OplockLevel: smb2msg.OplockII},
 	} {
+		f.Add(uint16(cmd), uint32(0), uint64(0), body.Append(make([]byte, smb2msg.HeaderSize))[smb2msg.HeaderSize:])
+	}
+	for _, body := range []appender{
+		leasing(`dir\file`, 1, "RWH"), overwriting(`dir\file`), &smb2msg.LeaseBreak{LeaseKey: [16]byte{1}, LeaseState: leaseRead},
+	} {
+		cmd := smb2msg.CommandCreate
+		if _, ok := body.(*smb2msg.LeaseBreak); ok {
+			cmd = smb2msg.CommandOplockBreak
+		}
 		f.Add(uint16(cmd), uint32(0), uint64(0), body.Append(make([]byte, smb2msg.HeaderSize))[smb2msg.HeaderSize:])
 	}
 	f.Fuzz(func(t *testing.T, cmd uint16, flags uint32, mid uint64, body []byte) {
 		synctest.Test(t, func(t *testing.T) {
 			s := start(t, Config{}, "dir/file")
 			c := logOn(t, s)
-			c.open(`dir\file`)
+			c.create(leasing(`dir\file`, 1, "RWH"))
 			c.send(message{
 				hdr:  smb2msg.Header{Command: smb2msg.Command(cmd), Flags: smb2msg.Flags(flags), MessageID: mid, Credits: 2},
 				body: raw(body),

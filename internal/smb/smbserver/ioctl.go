@@ -147,6 +147,7 @@ func (o *open) setReparse(code smb2msg.CtlCode, input []byte) ntstatus.Status {
 	s := o.tree.share
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer o.spoil()
 	if code == smb2msg.FsctlDeleteReparsePoint {
 		if a, err := o.node.Attr(); err != nil || a.Mode.Type() != fs.ModeSymlink {
 			return ntstatus.NotAReparsePoint
@@ -173,7 +174,9 @@ func (o *open) zero(input []byte) ntstatus.Status {
 	case o.file == nil:
 		return ntstatus.InvalidParameter
 	}
-	return statusOf(o.file.Punch(int64(from), int64(to-from)))
+	err := o.file.Punch(int64(from), int64(to-from))
+	o.spoil()
+	return statusOf(err)
 }
 
 func (o *open) resumeKey() *smb2msg.ResumeKey {
@@ -219,6 +222,7 @@ func (r *request) copyChunks(o *open, input []byte) ([]byte, ntstatus.Status) {
 		r.reply(&smb2msg.IoctlResponse{CtlCode: smb2msg.FsctlSrvCopychunk, FileID: smb2msg.FileID{Persistent: o.id, Volatile: o.id}, Output: limits.Append(nil)})
 		return nil, ntstatus.InvalidParameter
 	}
+	defer o.spoil()
 	buf := r.x.c.srv.pool.get(maxChunk)
 	defer buf.free()
 	var reply smb2msg.CopychunkResponse

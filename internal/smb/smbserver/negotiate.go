@@ -77,6 +77,9 @@ func (s *Server) settle(dialect smb2msg.Dialect, m *smb2msg.NegotiateRequest) *t
 	default:
 		t.multiCredit = true
 		t.capabilities |= smb2msg.CapLargeMTU
+		if !s.cfg.NoLeases {
+			t.capabilities |= smb2msg.CapLeasing
+		}
 	}
 	switch dialect {
 	case smb2msg.SMB300, smb2msg.SMB302:

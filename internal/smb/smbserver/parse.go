@@ -21,6 +21,27 @@ func ParseSignings(names []string) ([]smbcrypt.Signing, error) {
 	return parse(names, smbcrypt.HMACSHA256, smbcrypt.AESCMAC, smbcrypt.AESGMAC)
 }
 
+// ParseLease turns what a lease allows, such as "RH", into its value.
+func ParseLease(rights string) (smb2msg.LeaseState, error) {
+	var state smb2msg.LeaseState
+	for _, c := range rights {
+		switch c {
+		case 'R':
+			state |= leaseRead
+		case 'W':
+			state |= leaseWrite
+		case 'H':
+			state |= leaseHandle
+		default:
+			return 0, fmt.Errorf("%q has other letters than R, W and H", rights)
+		}
+	}
+	if state != legal(state) {
+		return 0, fmt.Errorf("%q has W or H but not R", rights)
+	}
+	return state, nil
+}
+
 func parse[T fmt.Stringer](names []string, known ...T) ([]T, error) {
 	if names == nil {
 		return nil, nil

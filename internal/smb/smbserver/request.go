@@ -15,6 +15,12 @@ import (
 // the body; if that is nothing, an error's body goes there.
 // See [MS-SMB2] 3.3.5.2.
 func (r *request) serve() ntstatus.Status {
+	if r.again {
+		if r.ended != ntstatus.Success {
+			return r.leave(r.ended)
+		}
+		return r.leave(r.dispatch())
+	}
 	r.follow()
 	if status := r.check(); status != ntstatus.Success || r.x.fatal != nil {
 		return r.leave(status)
@@ -61,6 +67,8 @@ func (r *request) dispatch() ntstatus.Status {
 		return r.queryInfo()
 	case smb2msg.CommandSetInfo:
 		return r.setInfo()
+	case smb2msg.CommandOplockBreak:
+		return r.oplockBreak()
 	}
 	return ntstatus.InvalidParameter
 }
@@ -256,6 +264,13 @@ func (r *request) describe(i int) Request {
 		var m smb2msg.WriteRequest
 		_ = m.Decode(&rd)
 		id, d.Offset, d.Length = m.FileID, int64(m.Offset), int(m.Length)
+	case smb2msg.CommandOplockBreak:
+		var m smb2msg.LeaseBreak
+		if t := r.x.c.terms.Load(); t != nil && m.Decode(&rd) == nil {
+			d.Name = r.x.c.srv.leases.path(leaseKey{t.client.ClientGUID, m.LeaseKey})
+			return d
+		}
+		id = r.fileID()
 	default:
 		id = r.fileID()
 	}
@@ -272,7 +287,7 @@ func (r *request) fileID() smb2msg.FileID {
 	offset := int64(-1)
 	switch r.hdr.Command {
 	case smb2msg.CommandClose, smb2msg.CommandFlush, smb2msg.CommandLock, smb2msg.CommandIoctl,
-		smb2msg.CommandQueryDirectory, smb2msg.CommandChangeNotify:
+		smb2msg.CommandQueryDirectory, smb2msg.CommandChangeNotify, smb2msg.CommandOplockBreak:
 		offset = 8
 	case smb2msg.CommandQueryInfo:
 		offset = 24

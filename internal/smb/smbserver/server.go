@@ -2,17 +2,19 @@
 // front of trees in memory or on disk. Tests, the demo and benchmarks run it.
 //
 // It keeps [MS-SMB2] 3.3 as far as one server without a cluster goes. It grants
-// no oplocks, leases or durable handles, binds no second channel to a session and
-// speaks SMB1 only to the extent of being asked for SMB2. It is no server for
-// the world: every user may do everything.
+// oplocks and leases of files, none of folders and no durable handles, binds no
+// second channel to a session and speaks SMB1 only to the extent of being asked for
+// SMB2. It is no server for the world: every user may do everything.
 //
-// Goroutines: Serve reads a connection and starts a bounded number of workers,
-// plus one that delays if there is a Delay, and one for each delayed reply. It
-// joins them all before it returns.
+// Goroutines: Serve reads a connection and starts a bounded number of workers, one
+// that sends notices of breaks, one that delays if there is a Delay, and one for
+// each request that is delayed or waits for a break. It joins them all before it
+// returns. Timers of breaks, which run for as long as the connection of a lease's
+// owner does, are joined by Close.
 //
-// Lock order: session.mu, share.mu, conn.mu and Server.mu are each held alone or
-// in this order, and never while anything is sent. A connection's right to send
-// is a channel, so that those who wait for it do not stop a synctest bubble.
+// Lock order: session.mu, share.mu, leases.mu, conn.mu and Server.mu are each held
+// alone or in this order, and never while anything is sent. A connection's right to
+// send is a channel, so that those who wait for it do not stop a synctest bubble.
 package smbserver
 
 import (
@@ -53,6 +55,12 @@ type Config struct {
 
 	Shares []Share
 
+	NoLeases     bool          // are granted, or announced
+	NoOplocks    bool          // are granted
+	NoWrites     bool          // are cached: neither W leases nor oplocks above level II
+	BreakTimeout time.Duration // for the answer to a break; 0: 35 s
+	PlainNotices bool          // of breaks are sent without a seal, whatever the session is like
+
 	Delay  time.Duration // before a request is served
 	Logger *slog.Logger  // nil: discard
 }
@@ -70,6 +78,7 @@ const (
 	defaultSize    = 8 << 20
 	largestSize    = 15 << 20
 	defaultCredits = 8192
+	defaultTimeout = 35 * time.Second // see [MS-SMB2] 3.3.2.5
 )
 
 // Server serves connections. It is safe for concurrent use.
@@ -78,6 +87,7 @@ type Server struct {
 	guid    [16]byte
 	started time.Time
 	shares  []*share
+	leases  leases
 	pool    buffers
 	spare   sync.Pool // of *exchange
 	stats   stats
@@ -123,11 +133,15 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s.cfg = cfg
-	for _, sh := range cfg.Shares {
-		s.shares = append(s.shares, newShare(sh))
+	if cfg.BreakTimeout <= 0 {
+		cfg.BreakTimeout = defaultTimeout
 	}
-	s.shares = append(s.shares, newShare(Share{Name: "IPC$", Comment: "IPC Service"}))
+	s.cfg = cfg
+	s.leases.srv, s.leases.byKey = s, map[leaseKey]*lease{}
+	for _, sh := range cfg.Shares {
+		s.shares = append(s.shares, newShare(sh, &s.leases))
+	}
+	s.shares = append(s.shares, newShare(Share{Name: "IPC$", Comment: "IPC Service"}, &s.leases))
 	return s
 }
 
@@ -201,6 +215,7 @@ func (s *Server) Close() {
 	s.mu.Unlock()
 	s.CloseConnections()
 	s.serving.Wait()
+	s.leases.expiring.Wait()
 }
 
 // workers is how many requests of one connection are worked on at once. Those

@@ -23,6 +23,7 @@ type session struct {
 	signer     *smbcrypt.Signer // nil for guests and nobody
 	sealer     *smbcrypt.Sealer // nil if sealing is not possible
 	ready      atomic.Bool
+	seals      atomic.Bool // the client seals, whether or not it has to
 
 	mu       sync.Mutex
 	ntlm     *auth.NTLMServer // guarded by mu, as what follows; of the logon under way
@@ -211,6 +212,7 @@ func (r *request) logoff() ntstatus.Status {
 // end closes all that is open in a session.
 func (s *session) end() {
 	s.c.forget(s)
+	s.c.abandon(s)
 	s.closeOpens(func(*open) bool { return true })
 }
 
@@ -266,7 +268,7 @@ func (r *request) treeConnect() ntstatus.Status {
 		return ntstatus.AccessDenied
 	}
 	reply := smb2msg.TreeConnectResponse{
-		ShareType: smb2msg.ShareTypeDisk, ShareFlags: smb2msg.ShareFlagNoCaching, MaximalAccess: share.access(),
+		ShareType: smb2msg.ShareTypeDisk, ShareFlags: smb2msg.ShareFlagManualCaching, MaximalAccess: share.access(),
 	}
 	if share.Tree == nil {
 		reply.ShareType = smb2msg.ShareTypePipe

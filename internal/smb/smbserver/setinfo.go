@@ -66,7 +66,7 @@ func (r *request) setFileInfo(o *open, class fscc.Class, buf []byte) ntstatus.St
 		if !decode(&m) {
 			return short
 		}
-		return o.dispose(m.DeletePending, false)
+		return r.dispose(o, m.DeletePending, false)
 	case fscc.ClassFileDispositionEx:
 		var m fscc.FileDispositionInformationEx
 		if !decode(&m) {
@@ -75,7 +75,7 @@ func (r *request) setFileInfo(o *open, class fscc.Class, buf []byte) ntstatus.St
 		if m.Flags&fscc.DispositionPosixSemantics != 0 {
 			return ntstatus.NotSupported
 		}
-		return o.dispose(m.Flags&fscc.DispositionDelete != 0, m.Flags&fscc.DispositionIgnoreReadonlyAttribute != 0)
+		return r.dispose(o, m.Flags&fscc.DispositionDelete != 0, m.Flags&fscc.DispositionIgnoreReadonlyAttribute != 0)
 	case fscc.ClassFileRename:
 		var m fscc.FileRenameInformation
 		if !decode(&m) {
@@ -138,6 +138,7 @@ func (o *open) resize(to int64, exact bool) ntstatus.Status {
 	if o.file == nil || to < 0 {
 		return ntstatus.InvalidParameter
 	}
+	defer o.spoil()
 	if !exact {
 		a, err := o.object().Attr()
 		if err != nil || to >= a.Size {
@@ -148,7 +149,7 @@ func (o *open) resize(to int64, exact bool) ntstatus.Status {
 }
 
 // dispose decides whether the last CLOSE removes the file.
-func (o *open) dispose(remove, readonlyToo bool) ntstatus.Status {
+func (r *request) dispose(o *open, remove, readonlyToo bool) ntstatus.Status {
 	if o.access&smb2msg.AccessDelete == 0 {
 		return ntstatus.AccessDenied
 	}
@@ -175,7 +176,27 @@ func (o *open) dispose(remove, readonlyToo bool) ntstatus.Status {
 			return ntstatus.DirectoryNotEmpty
 		}
 	}
+	if status := r.releaseLocked(o, o.inode); status != ntstatus.Success {
+		return status
+	}
 	o.inode.deleted = true
+	return ntstatus.Success
+}
+
+// releaseLocked asks all but o not to keep objects open just for the sake of their
+// caches, since names are about to change. If it has to wait for that, the status is
+// STATUS_PENDING.
+func (r *request) releaseLocked(o *open, list ...*inode) ntstatus.Status {
+	var ready <-chan struct{}
+	for _, in := range list {
+		c := claim{mine: o.lease, take: leaseHandle, wait: leaseHandle, again: r.again}
+		if wait := o.tree.share.leases.contend(in, c); wait != nil {
+			ready = wait // for the others it waits later
+		}
+	}
+	if ready != nil {
+		return r.await(ready)
+	}
 	return ntstatus.Success
 }
 
@@ -204,8 +225,14 @@ func (r *request) targetLocked(o *open, path string, replace bool) (to *open, st
 	case a.ID == o.nodeID:
 	case !replace:
 		return nil, ntstatus.ObjectNameCollision
-	case a.Mode.IsDir(), attributes(&a)&fscc.AttributeReadonly != 0, o.tree.share.inodes[a.ID] != nil:
+	case a.Mode.IsDir(), attributes(&a)&fscc.AttributeReadonly != 0:
 		return nil, ntstatus.AccessDenied
+	}
+	if in := o.tree.share.inodes[a.ID]; in != nil && in != o.inode {
+		if status := r.releaseLocked(o, in); status != ntstatus.Success {
+			return nil, status
+		}
+		return nil, ntstatus.AccessDenied // it is open all the same
 	}
 	return to, ntstatus.Success
 }
@@ -218,11 +245,20 @@ func (r *request) rename(o *open, path string, replace bool) ntstatus.Status {
 	s := o.tree.share
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.dir == nil || o.isDir && o.busyLocked() {
+	if o.dir == nil {
+		return ntstatus.AccessDenied
+	}
+	if below := o.belowLocked(); o.isDir && len(below) > 0 {
+		if status := r.releaseLocked(o, below...); status != ntstatus.Success {
+			return status
+		}
 		return ntstatus.AccessDenied
 	}
 	to, status := r.targetLocked(o, path, replace)
 	if status != ntstatus.Success {
+		return status
+	}
+	if status := r.releaseLocked(o, o.inode); status != ntstatus.Success {
 		return status
 	}
 	old := o.parts
@@ -252,6 +288,9 @@ func (r *request) link(o *open, path string, replace bool) ntstatus.Status {
 	defer s.mu.Unlock()
 	to, status := r.targetLocked(o, path, replace)
 	if status != ntstatus.Success {
+		return status
+	}
+	if status := r.releaseLocked(o, o.inode); status != ntstatus.Success {
 		return status
 	}
 	name := to.parts[len(to.parts)-1]

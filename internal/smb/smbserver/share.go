@@ -16,6 +16,7 @@ import (
 type share struct {
 	Share
 	ignoreCase bool
+	leases     *leases // of the server
 
 	mu     sync.Mutex        // also: held by whatever changes names
 	inodes map[uint64]*inode // guarded by mu: what is open, by its id
@@ -26,19 +27,25 @@ type inode struct {
 	opens   []*open // guarded by share.mu, as deleted
 	deleted bool    // the last CLOSE removes it
 	locks   locks
+
+	leased  atomic.Int32  // how many leases there are, for those who only want to know whether
+	leases  []*lease      // guarded by leases.mu
+	changed chan struct{} // guarded by leases.mu: closed when an open or a lease has changed; nil: nobody waits
 }
 
 // open is a file that a client has opened. See [MS-SMB2] 3.3.1.10.
 type open struct {
-	id     uint64
-	tree   *tree
-	file   File // nil unless data can be read or written
-	isDir  bool
-	access smb2msg.AccessMask
-	shared smb2msg.ShareAccess
-	inode  *inode
-	nodeID uint64
-	pipe   *pipe // of IPC$; then most of the above is zero
+	id      uint64
+	session *session
+	tree    *tree
+	file    File // nil unless data can be read or written
+	isDir   bool
+	access  smb2msg.AccessMask
+	shared  smb2msg.ShareAccess
+	inode   *inode
+	nodeID  uint64
+	lease   *lease // or oplock, or nil
+	pipe    *pipe  // of IPC$; then most of the above is zero
 
 	// Where it is, and so what a rename or removal is about. Guarded by
 	// share.mu; dir is nil for the root.
@@ -63,8 +70,8 @@ const (
 	accessStat = smb2msg.AccessReadAttributes | smb2msg.AccessWriteAttributes | smb2msg.AccessSynchronize
 )
 
-func newShare(cfg Share) *share {
-	s := &share{Share: cfg, inodes: map[uint64]*inode{}}
+func newShare(cfg Share, leases *leases) *share {
+	s := &share{Share: cfg, leases: leases, inodes: map[uint64]*inode{}}
 	if cfg.Tree != nil {
 		s.ignoreCase = cfg.Tree.IgnoresCase()
 	}
@@ -106,15 +113,23 @@ func (s *share) joinLocked(o *open) ntstatus.Status {
 	if in.deleted {
 		return ntstatus.DeletePending
 	}
-	for _, other := range in.opens {
-		if o.access&^accessStat != 0 && other.access&^accessStat != 0 &&
-			(!shares(o.access, other.shared) || !shares(other.access, o.shared)) {
-			return ntstatus.SharingViolation
-		}
+	if !in.admitsLocked(o) {
+		return ntstatus.SharingViolation
 	}
 	o.inode = in
 	in.opens = append(in.opens, o)
 	return ntstatus.Success
+}
+
+// admitsLocked reports whether those who have an object open allow one more to.
+func (in *inode) admitsLocked(o *open) bool {
+	for _, other := range in.opens {
+		if o.access&^accessStat != 0 && other.access&^accessStat != 0 &&
+			(!shares(o.access, other.shared) || !shares(other.access, o.shared)) {
+			return false
+		}
+	}
+	return true
 }
 
 func shares(access smb2msg.AccessMask, allowed smb2msg.ShareAccess) bool {
@@ -133,6 +148,7 @@ func (s *share) leaveLocked(o *open) bool {
 			break
 		}
 	}
+	s.leases.leave(o)
 	in.deleted = in.deleted || o.deleteOnClose
 	if len(in.opens) > 0 {
 		return false
@@ -181,16 +197,17 @@ func (o *open) path() string {
 	return strings.Join(o.parts, "/")
 }
 
-// busyLocked reports whether anything below o is open.
-func (o *open) busyLocked() bool {
+// belowLocked returns what is open below o.
+func (o *open) belowLocked() (list []*inode) {
 	for _, in := range o.tree.share.inodes {
 		for _, other := range in.opens {
 			if len(other.parts) > len(o.parts) && equal(other.parts[:len(o.parts)], o.parts) {
-				return true
+				list = append(list, in)
+				break
 			}
 		}
 	}
-	return false
+	return list
 }
 
 func equal(a, b []string) bool {

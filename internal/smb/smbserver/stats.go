@@ -26,6 +26,11 @@ type Stats struct {
 
 	Connections int64 // accepted so far
 	Sessions    int64 // authenticated so far
+
+	// CREATEs that got a lease, or more of one, or an oplock; breaks that clients
+	// have been told of, answered, and not answered in time.
+	Leases, Oplocks                  int64
+	Breaks, BreakAcks, BreakTimeouts int64
 }
 
 type stats struct {
@@ -35,6 +40,10 @@ type stats struct {
 	conns, logons  atomic.Int64
 	inFlight, most atomic.Int64
 	reads, writes  sizes
+
+	leases, oplocks                  atomic.Int64
+	breaks, breakAcks, breakTimeouts atomic.Int64
+	notices                          atomic.Int64 // sent, for the choice of faults
 }
 
 // sizes is a histogram of payload sizes.
@@ -84,6 +93,11 @@ func (s *stats) get() Stats {
 		SealedFrames:   s.sealed.Load(),
 		Connections:    s.conns.Load(),
 		Sessions:       s.logons.Load(),
+		Leases:         s.leases.Load(),
+		Oplocks:        s.oplocks.Load(),
+		Breaks:         s.breaks.Load(),
+		BreakAcks:      s.breakAcks.Load(),
+		BreakTimeouts:  s.breakTimeouts.Load(),
 	}
 	for i := range s.requests {
 		if n := s.requests[i].Load(); n > 0 {
