@@ -388,13 +388,12 @@ func (o *Open) Close(ctx context.Context) error {
 	f.opens = slices.DeleteFunc(f.opens, func(other *Open) bool { return other == o })
 	f.mu.Unlock()
 	o.pending.Wait()
-	// A write that began meanwhile may use this open. It ends with the connection at
-	// the latest.
-	f.await(context.WithoutCancel(ctx), func() bool {
+	// A write that began meanwhile may use this open.
+	err = cmp.Or(err, f.await(ctx, func() bool {
 		f.mu.RLock()
 		defer f.mu.RUnlock()
 		return !slices.ContainsFunc(f.writes, func(w *write) bool { return w.o == o })
-	})
+	}))
 	f.mu.Lock()
 	if f.bytes > 0 && f.writerLocked() == nil {
 		f.failLocked(cmp.Or(err, ErrClosed))
