@@ -100,7 +100,7 @@ func (d *dialer) connect(ctx context.Context) (*Client, error) {
 		session.Close(ctx)
 		return nil, err
 	}
-	l.server = d.address
+	l.server, l.logger = d.address, d.cfg.Logger
 	l.tripTook(info.RoundTrip)
 	l.about = func(s *Stats) { describe(s, session.Info()) }
 	return &Client{session: session, link: l, host: d.source.Host}, nil

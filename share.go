@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"math"
 	"os"
@@ -22,6 +23,7 @@ import (
 type link struct {
 	options Options
 	server  string       // host:port
+	logger  *slog.Logger // nil: nobody listens
 	about   func(*Stats) // adds what the connection knows; nil: nothing
 	cache   *Cache
 	private bool           // the cache is the link's own
@@ -84,6 +86,7 @@ func (o *Options) vfs(l *link) vfs.Config {
 		DirAttrTime: attrTimeOf(o.DirAttrTime),
 		ServerIno:   !o.NoServerInodes,
 		Silly:       true, // as SMB needs it
+		Logger:      l.logger,
 		File: pagecache.FileConfig{
 			Ahead:     int64(o.ReadAhead),
 			NoCommit:  o.NoStrictSync,
