@@ -53,6 +53,7 @@ func TestRemoteOnTestServer(t *testing.T) {
 					FoldCase:       true,
 					Reserved:       true,
 					LoneSurrogates: true,
+					Rights:         allRights,
 				},
 			}
 		})
