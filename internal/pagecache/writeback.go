@@ -213,7 +213,7 @@ func (w *write) landLocked(n int64, err error, lost bool) {
 	rest := extent.Range{Off: w.r.Off + n, End: w.r.End}
 	switch {
 	case err == nil || w.void:
-	case lost:
+	case lost || f.writerLocked() == nil: // who closed did not wait
 		f.failLocked(err)
 		f.invalidateLocked(rest)
 	default:
