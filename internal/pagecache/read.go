@@ -243,7 +243,7 @@ func (o *Open) load(ctx context.Context, need, ahead extent.Range, p []byte) (n 
 		return 0, err
 	}
 	first.fail()
-	return o.readDirect(ctx, p[:min(int64(len(p)), size)], need.Off)
+	return o.readDirect(ctx, p[:min(int64(len(p)), first.r.Len())], need.Off)
 }
 
 // lookFor reports whether nobody has to fetch the byte at off, which is valid, or not
