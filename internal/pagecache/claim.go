@@ -121,11 +121,3 @@ func (f *File) ask(ctx context.Context, o *Open, then func(remote.Attr)) bool {
 		}
 	}
 }
-
-// askLater is for after a change of which nobody knows how far it has come.
-func (o *Open) askLater() {
-	f := o.file
-	o.background(func() {
-		f.ask(o.ctx, o, func(attr remote.Attr) { f.serverSizeLocked(attr.Size) })
-	})
-}

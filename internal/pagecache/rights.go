@@ -57,25 +57,39 @@ func (f *File) rightsLocked(rights remote.Rights) map[int64]*chunk {
 	return f.purgeLocked()
 }
 
+// doubt is for after a change of which nobody knows how far it has come, and so how
+// long the file is.
+func (f *File) doubt() {
+	f.mu.Lock()
+	f.blind = len(f.opens) > 0
+	f.mu.Unlock()
+	f.cache.background(f.look)
+}
+
 // look asks for the size of a file that nothing vouched for. Until there is an answer
 // nothing is kept.
 func (f *File) look() {
-	f.mu.RLock()
-	blind, epoch := f.blind, f.epoch
-	var o *Open
-	if n := len(f.opens); n > 0 {
-		o = f.opens[n-1]
-	}
-	f.mu.RUnlock()
-	if !blind || o == nil {
-		return
-	}
-	f.ask(f.cache.ctx, o, func(attr remote.Attr) {
-		if f.epoch == epoch {
-			f.blind = false
-			f.serverSizeLocked(attr.Size)
+	for {
+		f.mu.RLock()
+		blind, epoch := f.blind, f.epoch
+		var o *Open
+		if n := len(f.opens); n > 0 {
+			o = f.opens[n-1]
 		}
-	})
+		f.mu.RUnlock()
+		if !blind || o == nil {
+			return
+		}
+		answered := f.ask(f.cache.ctx, o, func(attr remote.Attr) {
+			if f.epoch == epoch {
+				f.blind = false
+				f.serverSizeLocked(attr.Size)
+			}
+		})
+		if answered || !o.closed.Load() {
+			return
+		}
+	}
 }
 
 // obey writes what may not be dirty any more, and acknowledges.

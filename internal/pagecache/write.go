@@ -75,7 +75,7 @@ func (o *Open) appendDirect(ctx context.Context, p []byte) (off int64, n int, er
 	f.mu.Unlock()
 	f.changed.wake()
 	if err != nil {
-		o.askLater()
+		f.doubt()
 	}
 	return off, n, err
 }
@@ -313,7 +313,7 @@ func (o *Open) Truncate(ctx context.Context, size int64) error {
 	f.changed.wake()
 	f.cache.freed.wake()
 	if err != nil && asked {
-		o.askLater()
+		f.doubt()
 	}
 	return err
 }
