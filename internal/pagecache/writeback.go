@@ -275,21 +275,26 @@ func (f *File) settle(ctx context.Context, r extent.Range) error {
 	f.sweeps = append(f.sweeps, s)
 	f.mu.Unlock()
 	f.pump()
-	err := f.await(ctx, func() bool {
-		f.mu.RLock()
-		defer f.mu.RUnlock()
-		return s.over && !slices.ContainsFunc(f.writes, func(w *write) bool { return w.seq <= s.issued && w.r.Overlaps(r) })
-	})
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err != nil {
-		f.sweeps = slices.DeleteFunc(f.sweeps, func(other *sweep) bool { return other == s })
-		return err
+	for {
+		err := f.await(ctx, func() bool {
+			f.mu.RLock()
+			defer f.mu.RUnlock()
+			return s.over && !slices.ContainsFunc(f.writes, func(w *write) bool { return w.seq <= s.issued && w.r.Overlaps(r) })
+		})
+		f.mu.Lock()
+		failed, dirty := f.stalls != stalls, f.soiledLocked(r)
+		stalls, s.issued = f.stalls, f.issued
+		if err != nil {
+			f.sweeps = slices.DeleteFunc(f.sweeps, func(other *sweep) bool { return other == s })
+		} else if failed && dirty {
+			err = f.stall
+		}
+		f.mu.Unlock()
+		if err != nil || !failed {
+			return err
+		}
+		// What failed is on its way again, on behalf of somebody else.
 	}
-	if f.stalls != stalls && f.soiledLocked(r) {
-		return f.stall
-	}
-	return nil
 }
 
 // relieve has written what is dirty, and reports whether any of it is on its way then.
