@@ -297,6 +297,7 @@ func TestBreakEnds(t *testing.T) {
 				if got := b.receive()[0].Status; got != ntstatus.Success || time.Since(from) != 0 {
 					t.Errorf("got %v after %v, want success at once", got, time.Since(from))
 				}
+				synctest.Wait()
 				s.leases.mu.Lock()
 				defer s.leases.mu.Unlock()
 				if n := len(s.leases.byKey); n != 0 {

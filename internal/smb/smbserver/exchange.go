@@ -329,25 +329,25 @@ func (x *exchange) uncount() {
 // pend makes the last request of an exchange wait until it is cancelled or the
 // file it is about is closed. Others cannot wait.
 func (r *request) pend(o *open) ntstatus.Status {
-	x := r.x
-	if x.c.crowded() {
+	x, c := r.x, r.x.c
+	if c.crowded() {
 		return ntstatus.InsufficientResources
 	}
-	p := &pending{asyncID: x.c.srv.nextID(), open: o, told: make(chan struct{})}
+	p := &pending{asyncID: c.srv.nextID(), open: o, told: make(chan struct{})}
 	p.finish = func(status ntstatus.Status) {
 		go func() {
-			defer x.c.bg.Done()
+			defer c.bg.Done()
 			<-p.told
 			x.begin()
 			x.startReply(r)
 			x.endReply(r, status, true)
 			if err := x.finish(); err != nil {
-				x.c.abort(err)
+				c.abort(err) // x is somebody else's by now
 			}
 		}()
 	}
 	o.watched.Store(true) // before anybody can close it
-	if r != &x.reqs[len(x.reqs)-1] || !x.c.wait(r.hdr.MessageID, p) {
+	if r != &x.reqs[len(x.reqs)-1] || !c.wait(r.hdr.MessageID, p) {
 		return ntstatus.Cancelled
 	}
 	x.waits, r.asyncID = p, p.asyncID
@@ -383,22 +383,23 @@ func (x *exchange) prepare(choose func(Request) Fault) bool {
 		r.fault.Status = status
 		close(gone)
 	}
+	c := x.c // whoever ends the wait has lost the exchange by that
 	p := &pending{asyncID: r.asyncID}
 	p.finish = func(status ntstatus.Status) {
 		end(status)
-		x.c.bg.Done()
+		c.bg.Done()
 	}
-	if single && !x.c.wait(r.hdr.MessageID, p) {
+	if single && !c.wait(r.hdr.MessageID, p) {
 		end(ntstatus.Cancelled)
 	}
-	done := x.c.done
+	done := c.done
 	if single {
 		done = nil // whoever ends the connection finishes what waits
 	}
 	if interim {
 		x.interim(r)
 	}
-	x.c.bg.Go(func() {
+	c.bg.Go(func() {
 		t := time.NewTimer(x.fault.Delay)
 		defer t.Stop()
 		select {
@@ -407,14 +408,14 @@ func (x *exchange) prepare(choose func(Request) Fault) bool {
 			return
 		case <-gone:
 		case <-t.C:
-			if x.c.take(func(_ uint64, q *pending) bool { return p == q }) != nil {
-				x.c.bg.Done()
+			if c.take(func(_ uint64, q *pending) bool { return p == q }) != nil {
+				c.bg.Done()
 			} else if single {
 				<-gone // somebody has been faster
 			}
 		}
 		if err := x.run(); err != nil {
-			x.c.abort(err)
+			c.abort(err)
 		}
 	})
 	return true

@@ -28,13 +28,14 @@ func (x *exchange) suspend(r *request) {
 		r.ended = status
 		close(gone)
 	}
+	c := x.c // whoever ends the wait has lost the exchange by that
 	p := &pending{asyncID: r.asyncID, session: r.session}
 	p.finish = func(status ntstatus.Status) {
 		end(status)
-		x.c.bg.Done()
+		c.bg.Done()
 	}
 	// It can be cancelled from before the client knows that it may.
-	if !x.c.wait(r.hdr.MessageID, p) {
+	if !c.wait(r.hdr.MessageID, p) {
 		end(ntstatus.Cancelled)
 	}
 	if first {
@@ -44,18 +45,18 @@ func (x *exchange) suspend(r *request) {
 		x.interim(r)
 		x.out, x.b = out, b
 	}
-	x.c.bg.Go(func() {
+	c.bg.Go(func() {
 		select {
 		case <-gone:
 		case <-ready:
-			if x.c.take(func(_ uint64, q *pending) bool { return p == q }) != nil {
-				x.c.bg.Done()
+			if c.take(func(_ uint64, q *pending) bool { return p == q }) != nil {
+				c.bg.Done()
 			} else {
 				<-gone // somebody has been faster
 			}
 		}
 		if err := x.resume(); err != nil {
-			x.c.abort(err)
+			c.abort(err)
 		}
 	})
 }
