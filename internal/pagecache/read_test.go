@@ -27,8 +27,8 @@ func TestAMegabyteLandsInOneRun(t *testing.T) {
 func TestRandomReadsFetchWhatIsAsked(t *testing.T) {
 	for _, page := range []int{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20} {
 		traffic := new(meter.Meter)
-		data := noise(64 << 20)
-		r := newRig(t, Config{PageSize: page, Budget: 128 << 20}, FileConfig{Reads: traffic}, remotetest.Config{}, data)
+		data := noise(16 << 20)
+		r := newRig(t, Config{PageSize: page, Budget: 32 << 20}, FileConfig{Reads: traffic}, remotetest.Config{}, data)
 		o := r.open()
 		rng, asked := rand.New(rand.NewPCG(1, 2)), int64(0)
 		for range 200 {

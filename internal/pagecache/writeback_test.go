@@ -34,12 +34,12 @@ func (r *rig) log() (ends func() [][2]int64) {
 }
 
 func TestNeighboursAreWrittenTogether(t *testing.T) {
-	data := noise(32 << 20)
+	data := noise(16 << 20)
 	for _, piece := range []int{512, 4 << 10, 100_000, 1 << 20} {
 		for _, limit := range []int{64 << 10, 60 << 10, 1 << 20} {
 			t.Run(fmt.Sprintf("%d in requests of %d", piece, limit), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					size := min(len(data), 64*limit)
+					size := 16 * limit
 					r := newRig(t, Config{Budget: 64 << 20}, FileConfig{},
 						remotetest.Config{Limits: remote.Limits{Write: limit}, Delay: time.Millisecond}, nil)
 					r.fake.Set(func(c *remotetest.Config) { c.Check = nil })
@@ -205,12 +205,12 @@ func TestShortWritesGoOn(t *testing.T) {
 
 func TestRandomWritesAreAllWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const size = 8 << 20
-		r := newRig(t, Config{Budget: 2 << 20}, FileConfig{}, remotetest.Config{Delay: time.Millisecond}, make([]byte, size))
+		const size = 2 << 20
+		r := newRig(t, Config{Budget: 512 << 10}, FileConfig{}, remotetest.Config{Delay: time.Millisecond}, make([]byte, size))
 		o := r.open()
 		want := make([]byte, size)
 		rng := rand.New(rand.NewPCG(3, 4))
-		for i := range 4000 {
+		for i := range 1000 {
 			off := rng.Int64N(size/512) * 512
 			p := bytes.Repeat([]byte{byte(i)}, 512)
 			r.write(o, off, p)
