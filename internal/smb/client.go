@@ -31,9 +31,10 @@ type ClientConfig struct {
 // operation makes a new one, and files that are open find their handles again:
 // see lastingFile. It is safe for concurrent use.
 //
-// Goroutines: one per connection, which waits for its end, and one that makes a new
-// one; Close joins them. Lock order: lastingFile.telling → Share.mu →
-// lastingFile.mu → Volume.mu; Client.mu is a leaf.
+// Goroutines: one per connection, which waits for its end, one that brings cached files
+// back to it, and one that makes a new one; Close joins them. Lock order:
+// lastingFile.telling → Share.mu → lastingFile.mu → Volume.mu; Client.mu and
+// listener.mu are leaves.
 type Client struct {
 	cfg ClientConfig
 	ctx context.Context // of what goes on in the background
@@ -52,7 +53,8 @@ type Client struct {
 // remake is a reconnection under way.
 type remake struct {
 	done chan struct{}
-	err  error // set before done is closed
+	s    *Session // set before done is closed, as is err
+	err  error
 }
 
 // NewClient connects and logs on.
@@ -92,13 +94,15 @@ func (c *Client) dial(ctx context.Context, old *Session) (*Session, error) {
 	return s, nil
 }
 
+var errUnsealed = errors.New("the server no longer seals messages")
+
 // noWeaker refuses a connection that protects less than the one before it.
 func noWeaker(old, now Info) error {
 	switch {
 	case now.Dialect != old.Dialect:
 		return fmt.Errorf("the server now speaks SMB %s instead of %s", now.Dialect, old.Dialect)
 	case old.Cipher != "" && now.Cipher == "":
-		return errors.New("the server no longer seals messages")
+		return errUnsealed
 	case old.Signing != "" && now.Signing == "" && now.Cipher == "":
 		return errors.New("the server no longer signs messages")
 	case now.Guest && !old.Guest:
@@ -117,6 +121,7 @@ func (c *Client) use(s *Session) {
 	c.session = s
 	if !c.closed {
 		c.bg.Go(func() { c.watch(s) })
+		c.bg.Go(func() { c.restore(s) })
 	}
 }
 
@@ -124,23 +129,38 @@ func (c *Client) use(s *Session) {
 // These get their rights back as soon as that is possible, without anybody asking.
 func (c *Client) watch(s *Session) {
 	<-s.conn.Done()
+	s.lost.Store(time.Now().UnixNano())
 	s.conn.Close() // for its goroutines
 	if c.ctx.Err() != nil {
 		return
 	}
 	c.cfg.Logger.Info("connection lost", "server", c.cfg.Server, "err", s.conn.Err())
-	s.lost.Store(time.Now().UnixNano())
-	var cached []*lastingFile
+	cached := false
 	for _, sh := range c.mounted() {
 		for _, f := range sh.open() {
-			if f.unsure(s) {
-				cached = append(cached, f)
+			if f.lost(s) {
+				cached = true
 			}
 		}
 	}
-	for _, f := range cached {
-		if err := f.restore(c.ctx); err != nil {
-			c.cfg.Logger.Debug("file not opened again", "err", err)
+	if !cached {
+		return
+	}
+	if next, err := c.live(c.ctx); err == nil {
+		c.restore(next) // it may have missed files that were told only now
+	}
+}
+
+// restore brings files back that were cached under earlier sessions.
+func (c *Client) restore(s *Session) {
+	for _, sh := range c.mounted() {
+		for _, f := range sh.open() {
+			if !s.alive() {
+				return
+			}
+			if err := f.restore(c.ctx); err != nil {
+				c.cfg.Logger.Debug("file not opened again", "err", err)
+			}
 		}
 	}
 }
@@ -154,30 +174,26 @@ func (c *Client) mounted() []*Share {
 // live returns a session whose connection is not known to be dead; it makes one, or
 // waits for who does.
 func (c *Client) live(ctx context.Context) (*Session, error) {
-	for {
-		c.mu.Lock()
-		s, r := c.session, c.remake
-		switch {
-		case c.closed:
-			c.mu.Unlock()
-			return nil, fmt.Errorf("%w: %w", smbconn.ErrDisconnected, net.ErrClosed)
-		case s.alive():
-			c.mu.Unlock()
-			return s, nil
-		case r == nil:
-			r = &remake{done: make(chan struct{})}
-			c.remake = r
-			c.bg.Go(func() { c.reconnect(s, r) })
-		}
+	c.mu.Lock()
+	s, r := c.session, c.remake
+	switch {
+	case c.closed:
 		c.mu.Unlock()
-		select {
-		case <-r.done:
-			if r.err != nil {
-				return nil, r.err
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		return nil, fmt.Errorf("%w: %w", smbconn.ErrDisconnected, net.ErrClosed)
+	case s.alive():
+		c.mu.Unlock()
+		return s, nil
+	case r == nil:
+		r = &remake{done: make(chan struct{})}
+		c.remake = r
+		c.bg.Go(func() { c.reconnect(s, r) })
+	}
+	c.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.s, r.err // which may be lost again by now
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
@@ -191,6 +207,17 @@ func (s *Session) alive() bool {
 	}
 }
 
+// lostAt is when the session was lost, which is now if nobody has noticed yet.
+func (s *Session) lostAt() time.Time {
+	if at := s.lost.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Now()
+}
+
+// serverTime is what the server's clock said at a moment of ours.
+func (s *Session) serverTime(t time.Time) time.Time { return t.Add(s.conn.Clock) }
+
 // How long to wait before a new connection is tried again.
 const (
 	firstPause = 50 * time.Millisecond
@@ -199,13 +226,36 @@ const (
 
 // reconnect makes a new session in the place of old.
 func (c *Client) reconnect(old *Session, r *remake) {
+	s, err := c.redial(old)
+	if err == nil {
+		c.cfg.Logger.Info("connected anew", "server", c.cfg.Server)
+		c.use(s)
+	} else {
+		err = fmt.Errorf("%w, and %w: %w", smbconn.ErrDisconnected, errNoOther, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.s, r.err = s, err
+	c.remake = nil
+	close(r.done)
+}
+
+// errNoOther says that there was no other connection to be had, as far as patience
+// went: that is no reason to ask for one at once.
+var errNoOther = errors.New("there is no other")
+
+// redial dials until that succeeds, or is of no use, or patience ends.
+func (c *Client) redial(old *Session) (*Session, error) {
 	ctx, stop := context.WithTimeout(c.ctx, c.cfg.Patience)
 	defer stop()
-	var s *Session
-	var err error
+	why := smbconn.ErrTimeout
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		if s, err = c.dial(ctx, old); err == nil || !passing(err) {
-			break
+		s, err := c.dial(ctx, old)
+		if ctx.Err() == nil {
+			why = err
+		}
+		if err == nil || !passing(err) {
+			return s, err
 		}
 		c.cfg.Logger.Debug("no new connection yet", "server", c.cfg.Server, "err", err)
 		t := time.NewTimer(pause)
@@ -215,20 +265,9 @@ func (c *Client) reconnect(old *Session, r *remake) {
 		}
 		t.Stop()
 		if ctx.Err() != nil {
-			break
+			return nil, why
 		}
 	}
-	if err == nil {
-		c.cfg.Logger.Info("connected anew", "server", c.cfg.Server)
-		c.use(s)
-	} else if !errors.Is(err, smbconn.ErrDisconnected) {
-		err = fmt.Errorf("%w: %w", smbconn.ErrDisconnected, err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r.err = err
-	c.remake = nil
-	close(r.done)
 }
 
 // passing says that another try may do: the server or the way to it was not there.
@@ -243,8 +282,8 @@ func passing(err error) bool {
 // lost says that err is the end of a connection, which another may make good. That
 // the server sent what it should not have is none.
 func lost(err error) bool {
-	return errors.Is(err, smbconn.ErrDisconnected) && !errors.Is(err, smbconn.ErrSignature) &&
-		!errors.Is(err, smbconn.ErrProtocol) && !errors.Is(err, net.ErrClosed)
+	return errors.Is(err, smbconn.ErrDisconnected) && !errors.Is(err, errNoOther) &&
+		!errors.Is(err, smbconn.ErrSignature) && !errors.Is(err, smbconn.ErrProtocol) && !errors.Is(err, net.ErrClosed)
 }
 
 // again runs do with a live session, and once more with a new one if the connection

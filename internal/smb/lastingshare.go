@@ -4,10 +4,9 @@ import (
 	"context"
 	"iter"
 	"maps"
-	"net"
 	"slices"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/pagewire/pagewire/internal/remote"
 )
@@ -20,18 +19,20 @@ type Share struct {
 	name string
 
 	mounting chan struct{} // full while somebody makes a new volume
+	touches  atomic.Uint64 // what was changed by name, which may be of any file that is open
 
 	mu sync.Mutex
 	// guarded by mu
-	vol   *Volume // of some session, which may be dead
-	files map[*lastingFile]bool
+	vol   *Volume                 // of some session, which may be dead
+	files map[*lastingFile]bool   // that are open
+	ids   map[uint64]*lastingFile // by the server's, if it has any
 }
 
 var _ remote.Volume = (*Share)(nil)
 
 // Mount connects to a share.
 func (c *Client) Mount(ctx context.Context, name string) (*Share, error) {
-	sh := &Share{c: c, name: name, mounting: make(chan struct{}, 1), files: map[*lastingFile]bool{}}
+	sh := &Share{c: c, name: name, mounting: make(chan struct{}, 1), files: map[*lastingFile]bool{}, ids: map[uint64]*lastingFile{}}
 	err := c.again(ctx, func(s *Session) (err error) {
 		sh.vol, err = s.Mount(ctx, name)
 		return err
@@ -66,6 +67,7 @@ func (sh *Share) volume(ctx context.Context) (*Volume, error) {
 	if v := sh.latest(); v.s.alive() {
 		return v, nil
 	}
+	old := sh.latest()
 	var v *Volume
 	err := sh.c.again(ctx, func(s *Session) (err error) {
 		v, err = s.Mount(ctx, sh.name)
@@ -73,6 +75,10 @@ func (sh *Share) volume(ctx context.Context) (*Volume, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if old.Sealed() && !v.Sealed() {
+		v.Close(ctx)
+		return nil, errUnsealed
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -100,15 +106,19 @@ func (sh *Share) again(ctx context.Context, do func(*Volume) error) error {
 
 // Open opens a file. If that makes or empties one, it is not tried again.
 func (sh *Share) Open(ctx context.Context, at remote.At, how remote.How, events remote.Events) (opened remote.Opened, err error) {
+	if events == nil {
+		how.Rights = 0 // nobody would hear of their end
+	}
 	try := sh.again
 	if how.Create != remote.Existing && how.Create != remote.OrNew {
 		try = sh.once
 	}
 	err = try(ctx, func(v *Volume) error {
-		f := newLastingFile(sh, v.s, events)
-		inner, err := v.Open(ctx, at, how, f.first)
+		l := &listener{s: v.s}
+		touches := sh.touches.Load()
+		inner, err := v.Open(ctx, at, how, l)
 		if err == nil {
-			opened = sh.adopt(f, v.s, inner, how)
+			opened = sh.adopt(l, events, inner, how, touches)
 		}
 		return err
 	})
@@ -116,36 +126,91 @@ func (sh *Share) Open(ctx context.Context, at remote.At, how remote.How, events 
 }
 
 // adopt makes an open that lasts of one that does not, of a file that is open here
-// already or of the new one f. With it, the others of the file come back if the
-// connection was lost meanwhile.
-func (sh *Share) adopt(f *lastingFile, s *Session, inner remote.Opened, how remote.How) remote.Opened {
-	g := f.first
-	late := false
+// already or of a new one. With it, the others of the file come back if the connection
+// was lost meanwhile.
+func (sh *Share) adopt(l *listener, events remote.Events, inner remote.Opened, how remote.How, touches uint64) remote.Opened {
+	file, s := inner.File.(*File), l.s
+	o := &lastingOpen{how: how}
+	o.how.Create = remote.Existing
+	o.handle.Store(&handle{s: s, file: file, open: inner.Open})
+	path := file.node()
+
 	sh.mu.Lock()
-	for other := range sh.files {
-		var same bool
-		if same, late = other.is(inner, s); same {
-			g.f.Store(other)
-			f = other
-			break
+	f := sh.find(file, inner.Attr)
+	if f == nil {
+		f = &lastingFile{sh: sh, coming: make(chan struct{}, 1), id: inner.Attr.ID, born: inner.Attr.Born, path: path,
+			s: s, opens: map[*lastingOpen]bool{}}
+		f.learnLocked(inner.Attr, touches)
+		sh.files[f] = true
+		if f.id != 0 {
+			sh.ids[f.id] = f
 		}
 	}
-	sh.files[f] = true
-	o := f.add(s, inner, how)
-	sh.mu.Unlock()
-	if late {
-		f.back(g, inner)
+	o.f = f
+	f.mu.Lock()
+	if f.events == nil {
+		f.events = events
 	}
-	return f.opened(o, inner)
+	if len(f.opens) > 0 && how.Create >= remote.Truncate {
+		f.known.ours, f.known.size = true, 0
+	}
+	f.opens[o] = true
+	late := f.s != s
+	if !late {
+		f.underLocked(s, file)
+	}
+	f.mu.Unlock()
+	sh.mu.Unlock()
+
+	l.of(f)
+	if late {
+		f.back(s, inner, touches)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	inner.File, inner.Open, inner.Rights, inner.Epoch = f, o, f.rights, f.epoch
+	return inner
 }
 
-// touched notes that something is changed by name, which may be of any file that is
-// open: its times alone are no sign of somebody else.
-func (sh *Share) touched() {
-	for _, f := range sh.open() {
-		f.begin(0)
-		f.ended(nil, net.ErrClosed)
+// find returns what an object that has just been opened is among those that are open,
+// nil if it is none of them. sh.mu is held.
+func (sh *Share) find(file *File, attr remote.Attr) *lastingFile {
+	if f := sh.ids[attr.ID]; f != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.file == file || f.born.Equal(attr.Born) {
+			return f
+		}
 	}
+	if attr.ID != 0 {
+		return nil
+	}
+	for f := range sh.files { // of a server without IDs
+		f.mu.Lock()
+		same := f.file == file
+		f.mu.Unlock()
+		if same {
+			return f
+		}
+	}
+	return nil
+}
+
+// closed forgets an open, and its file with the last one. It returns the handle.
+func (sh *Share) closed(o *lastingOpen) *handle {
+	f := o.f
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.opens, o)
+	if len(f.opens) == 0 {
+		delete(sh.files, f)
+		if sh.ids[f.id] == f {
+			delete(sh.ids, f.id)
+		}
+	}
+	return o.handle.Load()
 }
 
 // open returns the files that are open.
@@ -161,9 +226,23 @@ func (sh *Share) GetAttr(ctx context.Context, at remote.At) (attr remote.Attr, e
 }
 
 func (sh *Share) SetAttr(ctx context.Context, at remote.At, set remote.SetAttr) (attr remote.Attr, err error) {
-	sh.touched()
+	sh.touches.Add(1)
 	err = sh.once(ctx, func(v *Volume) (err error) { attr, err = v.SetAttr(ctx, at, set); return err })
+	if err == nil && !set.Born.IsZero() {
+		sh.reborn(attr)
+	}
 	return attr, err
+}
+
+// reborn notes that this client has changed what a file is known by.
+func (sh *Share) reborn(attr remote.Attr) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if f := sh.ids[attr.ID]; f != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.born = attr.Born
+	}
 }
 
 func (sh *Share) ReadFile(ctx context.Context, at remote.At, p []byte) (n int, attr remote.Attr, err error) {
@@ -172,6 +251,7 @@ func (sh *Share) ReadFile(ctx context.Context, at remote.At, p []byte) (n int, a
 }
 
 func (sh *Share) WriteFile(ctx context.Context, at remote.At, how remote.How, p []byte) (attr remote.Attr, err error) {
+	sh.touches.Add(1)
 	err = sh.once(ctx, func(v *Volume) (err error) { attr, err = v.WriteFile(ctx, at, how, p); return err })
 	return attr, err
 }
@@ -213,18 +293,26 @@ func (sh *Share) ReadLink(ctx context.Context, at remote.At) (target string, err
 }
 
 func (sh *Share) Rename(ctx context.Context, from, to remote.At, replace bool) (node remote.Node, err error) {
-	sh.touched()
+	sh.touches.Add(1)
 	err = sh.once(ctx, func(v *Volume) (err error) { node, err = v.Rename(ctx, from, to, replace); return err })
-	return node, err
+	if err != nil {
+		return "", err
+	}
+	if old, err := sh.c.cfg.Mapping.path(from); err == nil {
+		for _, f := range sh.open() {
+			f.moved(old, string(node))
+		}
+	}
+	return node, nil
 }
 
 func (sh *Share) Link(ctx context.Context, from, to remote.At) error {
-	sh.touched()
+	sh.touches.Add(1)
 	return sh.once(ctx, func(v *Volume) error { return v.Link(ctx, from, to) })
 }
 
 func (sh *Share) Remove(ctx context.Context, at remote.At, dir bool) error {
-	sh.touched()
+	sh.touches.Add(1)
 	return sh.once(ctx, func(v *Volume) error { return v.Remove(ctx, at, dir) })
 }
 
@@ -250,6 +338,3 @@ func (sh *Share) Close(ctx context.Context) error {
 	}
 	return err
 }
-
-// serverTime is what the server's clock said at a moment of ours.
-func (s *Session) serverTime(t time.Time) time.Time { return t.Add(s.conn.Clock) }

@@ -15,7 +15,7 @@ type knowledge struct {
 	// Since then:
 	ours  bool      // a WRITE of ours was sent
 	end   int64     // where the last of these ends
-	heard time.Time // the server's clock when it last said yes to one; zero: it did not
+	heard time.Time // when the last was sent to which the server said yes; zero: none was
 }
 
 // slack is how far the server's clock may be off by our reckoning, and how long a
@@ -32,13 +32,13 @@ const (
 )
 
 // judge compares what is known with what the server has now. lost is when the
-// connection was lost, on the server's clock: nothing of ours came later.
+// connection was: nothing of ours came later. That and heard are on the server's clock.
 //
 //	size and times as before ............................. unchanged
 //	anything else, and nothing of ours was sent .......... changed
 //	we wrote, and the size is none that this explains .... changed
 //	we wrote, and something changed after lost ........... changed
-//	we wrote, and nothing changed since before a yes ..... undone
+//	we wrote, and nothing changed since what it said yes to ... undone
 //	we wrote, and the last change was between ............ unchanged
 func (k knowledge) judge(now remote.Attr, lost time.Time) fate {
 	same := now.Size == k.size && now.Written.Equal(k.written) && now.Changed.Equal(k.changed)
@@ -51,7 +51,7 @@ func (k knowledge) judge(now remote.Attr, lost time.Time) fate {
 		return changed
 	case now.Changed.After(lost.Add(slack)):
 		return changed
-	case !k.heard.IsZero() && now.Changed.Before(k.heard.Add(-slack)):
+	case !k.heard.IsZero() && !now.Changed.IsZero() && now.Changed.Before(k.heard.Add(-slack)):
 		return undone
 	}
 	return unchanged

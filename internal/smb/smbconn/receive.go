@@ -26,13 +26,18 @@ const unsolicited = 1<<64 - 1
 func (c *Conn) read() {
 	for {
 		if err := c.readFrame(); err != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			c.fail(err)
+			c.unreadable(err)
 			return
 		}
 	}
+}
+
+// unreadable ends the connection, from which nothing more can be read.
+func (c *Conn) unreadable(err error) {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	c.fail(err)
 }
 
 // malformed words a reply that makes no sense.
@@ -368,14 +373,11 @@ func (c *Conn) unasked(h smb2msg.Header, b []byte) {
 	}
 }
 
-// lose ends a call that was taken off the map but can't be completed, since
-// the connection is about to end with err.
+// lose ends a call that was taken off the map but can't be completed, and the
+// connection before it: whose call is lost finds it dead.
 func (c *Conn) lose(call *Call, err error) error {
-	reason := c.Err() // reading fails since somebody else has ended it
-	if reason == nil {
-		reason = fmt.Errorf("%w: %w", ErrDisconnected, err)
-	}
-	call.finish(reason)
+	c.unreadable(err)
+	call.finish(c.Err())
 	return err
 }
 
