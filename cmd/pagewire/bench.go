@@ -18,7 +18,7 @@ func (r *run) benchCommand() *cobra.Command {
 		Args:  operands(0, 0),
 		RunE:  func(cmd *cobra.Command, args []string) error { return usagef("bench: what to measure? Known: peers") },
 	}
-	cmd.AddCommand(r.benchPeersCommand())
+	cmd.AddCommand(r.benchPeersCommand(), r.benchStreamCommand())
 	return cmd
 }
 
@@ -29,7 +29,8 @@ func (r *run) benchPeersCommand() *cobra.Command {
 		Use:   "peers [flags] [WORD...]",
 		Short: "Copy files beside smbclient and go-smb2, on a Samba server",
 		Long: `Start Samba servers on this machine and copy files to and from them with pagewire,
-smbclient and cloudsoda/go-smb2 in turn, and print how they compare. Needs root,
+smbclient and cloudsoda/go-smb2 in turn, and print how they compare; also what it
+costs a program to stream through the cache, beside cp and cache=none. Needs root,
 Samba, Go and a clone of pagewire to run in.
 
 WORDs choose cases, those of one kind being alternatives: ` + strings.Join(bench.Words(), ", ") + `.

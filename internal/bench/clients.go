@@ -29,6 +29,9 @@ type client struct {
 	// command returns the arguments that do w's work, nil if that is not for
 	// this client.
 	command func(e endpoint, w workload) []string
+	// check looks at the path that a run took by what the client says of itself;
+	// nil: it says nothing.
+	check func(w workload, m run) error
 }
 
 // endpoint is where a server is reached.
@@ -36,6 +39,15 @@ type endpoint struct {
 	*sambatest.Server
 	addr string
 }
+
+// url names a file in the share.
+func (e endpoint) url(name string) string {
+	u := url.URL{Scheme: "smb", User: url.User(e.User), Host: e.addr, Path: "/" + e.Share + "/" + name}
+	return u.String()
+}
+
+// local names a file in memory.
+func (b *bench) local(name string) string { return filepath.Join(b.dir, name) }
 
 // source returns what the case reads.
 func (w workload) source() string {
@@ -46,7 +58,9 @@ func (w workload) source() string {
 		return listName
 	case w.op == "upload" || w.op == "download":
 		return treeName
-	case w.link == "20ms":
+	case w.op == "cached":
+		return keptName
+	case w.link == "20ms" || w.calls == "small":
 		return farName
 	}
 	return bigName
@@ -54,32 +68,29 @@ func (w workload) source() string {
 
 // clients lists whom to measure, ours first.
 func clients(b *bench) []client {
-	local := func(name string) string { return filepath.Join(b.dir, name) }
-	return []client{
-		{ours, func(e endpoint, w workload) []string {
-			remote := func(name string) string {
-				u := url.URL{Scheme: "smb", User: url.User(e.User), Host: e.addr, Path: "/" + e.Share + "/" + name}
-				return u.String()
-			}
+	return append([]client{
+		{name: ours, command: func(e endpoint, w workload) []string {
 			src := w.source()
 			switch w.op {
 			case "read":
-				return []string{b.Self, "cp", remote(src), os.DevNull}
+				return []string{b.Self, "cp", e.url(src), os.DevNull}
 			case "write":
-				return []string{b.Self, "cp", local(src), remote(writtenName)}
+				return []string{b.Self, "cp", b.local(src), e.url(writtenName)}
 			case "upload":
-				return []string{b.Self, "cp", "-r", local(src), remote(writtenName)}
+				return []string{b.Self, "cp", "-r", b.local(src), e.url(writtenName)}
 			case "download":
-				return []string{b.Self, "cp", "-r", remote(src), local(writtenName)}
+				return []string{b.Self, "cp", "-r", e.url(src), b.local(writtenName)}
+			case "list":
+				return []string{b.Self, "ls", e.url(src)}
 			}
-			return []string{b.Self, "ls", remote(src)}
+			return nil
 		}},
-		{smbclient, func(e endpoint, w workload) []string {
+		{name: smbclient, command: func(e endpoint, w workload) []string {
 			host, port, _ := net.SplitHostPort(e.addr)
 			protection := map[string]string{"plain": "off", "signed": "sign", "sealed": "encrypt"}[w.protection]
 			do := map[string]string{
 				"read":  fmt.Sprintf("get %s %s", w.source(), os.DevNull),
-				"write": fmt.Sprintf("put %s %s", local(w.source()), writtenName),
+				"write": fmt.Sprintf("put %s %s", b.local(w.source()), writtenName),
 				"list":  fmt.Sprintf("cd %s; ls", w.source()),
 			}[w.op]
 			if do == "" {
@@ -88,11 +99,11 @@ func clients(b *bench) []client {
 			return []string{"smbclient", "--configfile=" + e.Conf, "--port=" + port, "--user=" + e.User,
 				"--client-protection=" + protection, "//" + host + "/" + e.Share, "--command=" + do}
 		}},
-		{parallel, b.drive(8, "read", "write")},
-		{ioCopy, b.drive(0, "read", "write")},
-		{workers, b.drive(16, "upload", "download")},
-		{goSMB2, b.drive(0, "list")},
-	}
+		{name: parallel, command: b.drive(8, "read", "write")},
+		{name: ioCopy, command: b.drive(0, "read", "write")},
+		{name: workers, command: b.drive(16, "upload", "download")},
+		{name: goSMB2, command: b.drive(0, "list")},
+	}, streamers(b)...)
 }
 
 // drive returns the commands of the driver for some operations.
@@ -103,12 +114,11 @@ func (b *bench) drive(inFlight int, ops ...string) func(endpoint, workload) []st
 		}
 		args := []string{b.driver, "-addr", e.addr, "-share", e.Share, "-user", e.User,
 			"-parallel", fmt.Sprint(inFlight), w.op}
-		local := filepath.Join(b.dir, w.source())
 		switch w.op {
 		case "write", "upload":
-			return append(args, local, writtenName)
+			return append(args, b.local(w.source()), writtenName)
 		case "download":
-			return append(args, w.source(), filepath.Join(b.dir, writtenName))
+			return append(args, w.source(), b.local(writtenName))
 		}
 		return append(args, w.source())
 	}

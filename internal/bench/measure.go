@@ -22,6 +22,7 @@ type run struct {
 	Protection string  `json:"protection"`
 	Server     string  `json:"server"`
 	Link       string  `json:"link"`
+	Calls      string  `json:"calls,omitempty"`
 	Client     string  `json:"client"`
 	Round      int     `json:"round"`
 	Bytes      int64   `json:"bytes"`
@@ -33,6 +34,8 @@ type run struct {
 	Flushes    int64   `json:"flushes"`
 	// Entries is how many bytes a listing's replies had.
 	Entries int64 `json:"entry_bytes,omitempty"`
+	// Stream is what the client says of itself, if it does.
+	Stream *Streamed `json:"stream,omitempty"`
 }
 
 func (m run) write(w io.Writer) error {
@@ -45,8 +48,8 @@ func (m run) write(w io.Writer) error {
 // measure runs a client once and holds what it did against the server's
 // counters and the files that are there afterwards.
 func (b *bench) measure(ctx context.Context, e endpoint, w workload, c client, size int64) (run, error) {
-	m := run{Op: w.op, Protection: w.protection, Server: w.setting, Link: w.link, Client: c.name, Bytes: size}
-	if w.op != "read" && w.op != "write" {
+	m := run{Op: w.op, Protection: w.protection, Server: w.setting, Link: w.link, Calls: w.calls, Client: c.name, Bytes: size}
+	if w.trees() {
 		m.Files = b.Files
 	}
 	// Everybody writes into fresh memory.
@@ -83,8 +86,17 @@ func (b *bench) measure(ctx context.Context, e endpoint, w workload, c client, s
 	if err := m.assert(after.Since(before)); err != nil {
 		return m, err
 	}
+	if c.check != nil {
+		if err := m.streamed(w, c, stdout.Bytes()); err != nil {
+			return m, err
+		}
+	}
 	switch w.op {
-	case "write":
+	case "write", "stream-write":
+		if m.Stream != nil {
+			err = wroteStream(target, size, w.callSize())
+			break
+		}
 		err = sameFile(target, filepath.Join(b.dir, w.source()))
 	case "upload", "download":
 		err = holds(target, b.Files, size)
@@ -99,14 +111,22 @@ func (b *bench) measure(ctx context.Context, e endpoint, w workload, c client, s
 // tail returns the end of what a program has printed.
 func tail(out []byte) []byte { return out[max(0, len(out)-1000):] }
 
+// reads reports whether it is READs that move the bytes, and writes whether it is
+// WRITEs.
+func reads(op string) bool {
+	return op == "read" || op == "download" || op == "stream-read" || op == "cached"
+}
+
+func writes(op string) bool { return op == "write" || op == "upload" || op == "stream-write" }
+
 func (m *run) count(c sambatest.Counters) {
 	m.All, m.Flushes = c["request_count"], c["smb2_flush_count"]
-	switch m.Op {
-	case "read", "download":
+	switch {
+	case reads(m.Op):
 		m.Requests = c["smb2_read_count"]
-	case "write", "upload":
+	case writes(m.Op):
 		m.Requests = c["smb2_write_count"]
-	case "list":
+	case m.Op == "list":
 		m.Requests = c["smb2_create_count"] + c["smb2_find_count"] + c["smb2_close_count"] + c["smb2_getinfo_count"]
 		m.Entries = c["smb2_find_outbytes"]
 	}
@@ -117,10 +137,10 @@ func (m *run) count(c sambatest.Counters) {
 func (m *run) assert(c sambatest.Counters) error {
 	const readHeader, writeHeader = 64 + 16, 64 + 48
 	moved, header := c["smb2_read_outbytes"], int64(readHeader)
-	switch m.Op {
-	case "write", "upload":
+	switch {
+	case writes(m.Op):
 		moved, header = c["smb2_write_inbytes"], writeHeader
-	case "list":
+	case m.Op == "list":
 		return nil
 	}
 	if moved < m.Bytes || moved > m.Bytes+m.Requests*header {
@@ -128,6 +148,9 @@ func (m *run) assert(c sambatest.Counters) error {
 	}
 	if c["connect_count"] != 1 {
 		return fmt.Errorf("smbd counted %d connections, not one", c["connect_count"])
+	}
+	if m.Op == "stream-write" && m.Flushes != 0 { // nobody waits for a disk here
+		return fmt.Errorf("smbd counted %d flushes, not none as for everybody else", m.Flushes)
 	}
 	return nil
 }

@@ -37,11 +37,12 @@ type Config struct {
 }
 
 // The aspects of a case, and the words for them.
-var aspects = [4][]string{
-	{"read", "write", "upload", "download", "list"},
+var aspects = [5][]string{
+	{"read", "write", "upload", "download", "list", "stream-read", "stream-write", "cached"},
 	{"plain", "signed", "sealed"},
 	{"default", "tuned"}, // the server's settings
 	{"local", "20ms"},    // the link
+	{"small"},            // the calls of a program that streams, unless they are large
 }
 
 // Words returns what Config.Only may hold.
@@ -56,27 +57,40 @@ const (
 // workload is one case: what to do, with which server, over which link.
 type workload struct {
 	op, protection, setting, link string
+	calls                         string // "small" or ""
 }
 
 func (w workload) String() string {
 	where := map[string]string{"local": "loopback", "20ms": "20 ms round trip"}[w.link]
-	return fmt.Sprintf("%s, %s, %s server, %s", w.op, w.protection, w.setting, where)
+	op := w.op
+	if w.calls != "" {
+		op += fmt.Sprintf(" in calls of %d KiB", w.callSize()>>10)
+	}
+	return fmt.Sprintf("%s, %s, %s server, %s", op, w.protection, w.setting, where)
 }
 
 // workloads lists all cases, grouped by what the server needs.
 func workloads() (all []workload) {
 	for _, setting := range aspects[2] {
 		for _, protection := range aspects[1] {
-			all = append(all,
-				workload{"read", protection, setting, "local"},
-				workload{"write", protection, setting, "local"})
-			if setting == "default" && protection == "plain" {
-				all = append(all,
-					workload{"read", protection, setting, "20ms"},
-					workload{"write", protection, setting, "20ms"},
-					workload{"upload", protection, setting, "local"},
-					workload{"download", protection, setting, "local"},
-					workload{"list", protection, setting, "local"})
+			add := func(op, link, calls string) {
+				all = append(all, workload{op, protection, setting, link, calls})
+			}
+			add("read", "local", "")
+			add("write", "local", "")
+			if protection == "plain" {
+				add("stream-read", "local", "")
+				add("stream-write", "local", "")
+			}
+			if protection == "plain" && setting == "default" {
+				add("stream-read", "local", "small")
+				add("stream-write", "local", "small")
+				add("cached", "local", "")
+				add("read", "20ms", "")
+				add("write", "20ms", "")
+				add("upload", "local", "")
+				add("download", "local", "")
+				add("list", "local", "")
 			}
 		}
 	}
@@ -85,7 +99,7 @@ func workloads() (all []workload) {
 
 // chosen reports whether only lets the case through.
 func (w workload) chosen(only []string) bool {
-	for i, word := range []string{w.op, w.protection, w.setting, w.link} {
+	for i, word := range []string{w.op, w.protection, w.setting, w.link, w.calls} {
 		mentioned := slices.ContainsFunc(aspects[i], func(a string) bool { return slices.Contains(only, a) })
 		if mentioned && !slices.Contains(only, word) {
 			return false
@@ -94,17 +108,35 @@ func (w workload) chosen(only []string) bool {
 	return true
 }
 
+// trees reports whether the case is about many files.
+func (w workload) trees() bool { return w.op == "upload" || w.op == "download" || w.op == "list" }
+
+// size returns how many bytes the case moves.
+func (b *bench) size(w workload) int64 {
+	switch {
+	case w.trees():
+		return int64(b.Files) * fileSize
+	case w.op == "cached":
+		return b.kept
+	case w.link == "20ms" || w.calls == "small":
+		return b.far
+	}
+	return b.Size
+}
+
 // bench is one run of Peers.
 type bench struct {
 	Config
 	dir     string // in memory: everything local
-	far     int64  // size of the file for the far link
+	far     int64  // size of the file for the far link, and for small calls
+	kept    int64  // size of the file that is read again
 	driver  string // the program that drives go-smb2
 	results []result
 }
 
 // Peers starts Samba servers and copies files to and from them with pagewire,
-// smbclient and cloudsoda/go-smb2 in alternation, and prints how they compare.
+// smbclient and cloudsoda/go-smb2 in alternation, and prints how they compare; so
+// it does with pagewire through its cache and past it.
 func Peers(ctx context.Context, cfg Config) (err error) {
 	b := &bench{Config: cfg}
 	if err := b.defaults(); err != nil {
@@ -142,7 +174,7 @@ func (b *bench) defaults() error {
 	if b.Files == 0 {
 		b.Files = full.Files
 	}
-	b.far = min(b.Size, farSize)
+	b.far, b.kept = min(b.Size, farSize), min(b.Size, keptSize)
 	return nil
 }
 
@@ -207,7 +239,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 // Names in the share and in bench.dir.
 const (
 	bigName     = "big"     // the file to read
-	farName     = "far"     // the file to read from afar
+	farName     = "far"     // the file to read from afar, or in small calls
 	treeName    = "tree"    // the tree to copy
 	listName    = "list"    // the folder to list
 	writtenName = "written" // what a client writes, removed before
@@ -215,7 +247,7 @@ const (
 
 // makeFiles makes the local originals.
 func (b *bench) makeFiles() error {
-	for name, size := range map[string]int64{bigName: b.Size, farName: b.far, witnessName: witnessSize} {
+	for name, size := range map[string]int64{bigName: b.Size, farName: b.far, keptName: b.kept, witnessName: witnessSize} {
 		if err := makeFile(filepath.Join(b.dir, name), size); err != nil {
 			return err
 		}
@@ -287,7 +319,7 @@ func (b *bench) startServer(ctx context.Context, w workload) (*server, error) {
 
 // fill puts into the share what clients read.
 func (b *bench) fill(s *server) error {
-	for _, name := range []string{bigName, farName, witnessName} {
+	for _, name := range []string{bigName, farName, keptName, witnessName} {
 		if err := copyFile(filepath.Join(s.Dir, name), filepath.Join(b.dir, name)); err != nil {
 			return err
 		}
@@ -328,15 +360,10 @@ func copyFile(to, from string) (err error) {
 // measureAll runs all rounds of a case. The first in the order changes with
 // each round, so that nobody always comes after the same client.
 func (b *bench) measureAll(ctx context.Context, s *server, w workload) (r result, err error) {
-	r = result{workload: w, bytes: b.Size, paths: s.paths}
+	r = result{workload: w, bytes: b.size(w), paths: s.paths}
 	e := endpoint{Server: s.Server, addr: s.Addr}
-	switch w.op {
-	case "read", "write":
-		if w.link == "20ms" {
-			r.bytes = b.far
-		}
-	default:
-		r.bytes, r.files = int64(b.Files)*fileSize, b.Files
+	if w.trees() {
+		r.files = b.Files
 	}
 	if w.link == "20ms" {
 		proxy, err := netsim.New(netsim.Config{RTT: farRTT}).Proxy(s.Addr)
@@ -357,6 +384,9 @@ func (b *bench) measureAll(ctx context.Context, s *server, w workload) (r result
 			r.clients = append(r.clients, c.name)
 		}
 	}
+	if w.op == "cached" {
+		r.clients = append(r.clients, memmove)
+	}
 	for round := range b.Rounds {
 		for i := range takePart {
 			c := takePart[(round+i)%len(takePart)]
@@ -365,9 +395,15 @@ func (b *bench) measureAll(ctx context.Context, s *server, w workload) (r result
 				return r, fmt.Errorf("round %d: %s: %w", round+1, c.name, err)
 			}
 			m.Round = round + 1
-			r.runs = append(r.runs, m)
-			if err := m.write(b.JSON); err != nil {
-				return r, err
+			runs := []run{m}
+			if w.op == "cached" {
+				runs = m.passes()
+			}
+			for _, m := range runs {
+				r.runs = append(r.runs, m)
+				if err := m.write(b.JSON); err != nil {
+					return r, err
+				}
 			}
 		}
 	}

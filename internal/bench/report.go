@@ -30,6 +30,10 @@ type target struct {
 // targets returns those of a case.
 func (w workload) targets() []target {
 	switch {
+	case w.op == "cached":
+		return []target{{memmove, "speed", 0.5}}
+	case w.streams():
+		return nil
 	case w.op == "list":
 		return []target{{ours, "requests", 0}}
 	case w.op == "upload" || w.op == "download":
@@ -70,9 +74,12 @@ func (r result) of(name string, figure func(run) float64) (all []float64) {
 	return all
 }
 
+// us returns whom a case is about: ours, which comes first.
+func (r result) us() string { return r.clients[0] }
+
 // ratio returns the median over the rounds of our figure over a peer's.
 func (r result) ratio(peer string, figure func(run) float64) float64 {
-	ratios := r.of(ours, figure)
+	ratios := r.of(r.us(), figure)
 	for i, f := range r.of(peer, figure) {
 		ratios[i] /= f
 	}
@@ -81,7 +88,7 @@ func (r result) ratio(peer string, figure func(run) float64) float64 {
 
 // fastest returns the peer with the highest median speed.
 func (r result) fastest() string {
-	peers := slices.DeleteFunc(slices.Clone(r.clients), func(name string) bool { return name == ours })
+	peers := slices.DeleteFunc(slices.Clone(r.clients), func(name string) bool { return name == r.us() })
 	return slices.MaxFunc(peers, func(a, b string) int {
 		return cmp.Compare(median(r.of(a, r.speed)), median(r.of(b, r.speed)))
 	})
@@ -101,7 +108,7 @@ func (r result) verdict(t target) (string, bool) {
 		// Opening, closing and the last answer, and one for each 64 KiB of entries.
 		worst, bytes, allowed := int64(0), int64(0), int64(0)
 		for _, m := range r.runs {
-			if m.Client == ours && m.Requests > worst {
+			if m.Client == r.us() && m.Requests > worst {
 				worst, bytes = m.Requests, m.Entries
 				allowed = 3 + (bytes+65535)/65536
 			}
@@ -136,11 +143,11 @@ func (r result) print(out io.Writer) error {
 		speeds, cpus := r.of(name, r.speed), r.of(name, r.cpu)
 		requests := median(r.of(name, func(m run) float64 { return float64(m.Requests) }))
 		size := ""
-		if r.op != "list" {
-			size = fmt.Sprintf(" × %.0f KiB", float64(r.bytes)/1024/max(requests, 1))
+		if r.op != "list" && requests > 0 {
+			size = fmt.Sprintf(" × %.0f KiB", float64(r.bytes)/1024/requests)
 		}
 		ratios := [2]string{"-", "-"}
-		if name != ours {
+		if name != r.us() {
 			ratios = [2]string{fmt.Sprintf("%.2f", r.ratio(name, r.speed)), fmt.Sprintf("%.2f", r.ratio(name, r.cpu))}
 		}
 		how := r.paths[name].String()

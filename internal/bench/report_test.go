@@ -25,7 +25,7 @@ func made(w workload, seconds map[string][]float64) result {
 // TestRatio pairs the runs of a round: what slows a whole round down must not
 // count.
 func TestRatio(t *testing.T) {
-	r := made(workload{"read", "plain", "default", "local"}, map[string][]float64{
+	r := made(workload{"read", "plain", "default", "local", ""}, map[string][]float64{
 		ours:      {1, 10, 1},
 		smbclient: {2, 20, 1.5},
 		parallel:  {1, 11, 3},
@@ -63,7 +63,7 @@ func TestRatio(t *testing.T) {
 }
 
 func TestListingTarget(t *testing.T) {
-	r := made(workload{"list", "plain", "default", "local"}, map[string][]float64{ours: {1}})
+	r := made(workload{"list", "plain", "default", "local", ""}, map[string][]float64{ours: {1}})
 	for _, tt := range []struct {
 		requests, bytes int64
 		met             bool
@@ -91,9 +91,15 @@ func TestChosen(t *testing.T) {
 		only string
 		want int
 	}{
-		{"", 17},
+		{"", 24},
 		{"read", 7},
 		{"read,plain", 3},
+		{"stream-read", 3},
+		{"stream-read,stream-write,tuned", 2},
+		{"small", 2},
+		{"small,stream-write", 1},
+		{"cached", 1},
+		{"stream-read,sealed", 0},
 		{"read,write,signed,tuned", 2},
 		{"20ms", 2},
 		{"list,sealed", 0},
@@ -112,7 +118,9 @@ func TestChosen(t *testing.T) {
 	if err := b.defaults(); err == nil || !strings.Contains(err.Error(), `"raed"`) {
 		t.Errorf("an unknown word gives %v", err)
 	}
-	if !slices.Contains(Words(), "20ms") {
-		t.Errorf("Words lacks 20ms: %v", Words())
+	for _, word := range []string{"20ms", "small", "cached"} {
+		if !slices.Contains(Words(), word) {
+			t.Errorf("Words lacks %s: %v", word, Words())
+		}
 	}
 }

@@ -49,7 +49,11 @@ func (b *bench) witness(ctx context.Context, s *server, c client) (p path, err e
 	}
 	defer func() { err = errors.Join(err, proxy.Close()) }()
 
-	args := c.command(endpoint{s.Server, proxy.Addr()}, workload{op: "read", protection: s.protection, link: "witness"})
+	e := endpoint{s.Server, proxy.Addr()}
+	args := c.command(e, workload{op: "read", protection: s.protection, link: "witness"})
+	if args == nil {
+		args = c.command(e, workload{op: "stream-read", protection: s.protection, link: "witness"})
+	}
 	if args == nil {
 		return p, nil // it never reads
 	}
