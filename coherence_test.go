@@ -317,7 +317,11 @@ func TestCoherenceAtOnce(t *testing.T) {
 	eachWay(t, func(t *testing.T, srv *sambatest.Server, w way) {
 		const parts, part = 4, 50_000
 		name := "at once " + w.String()
-		a, b := dial(t, sambaURL(srv), w.options()), dial(t, sambaURL(srv), w.options())
+		cache, err := NewCache(CacheConfig{Size: 16 << 20, OnHeap: true}) // where the race detector sees it
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := dialWith(t, sambaURL(srv), w.options(), cache), dialWith(t, sambaURL(srv), w.options(), cache)
 		w.check(t, a)
 		model := randomBytes(parts * part)
 		if err := a.WriteFile(t.Context(), name, model, 0o666); err != nil {
