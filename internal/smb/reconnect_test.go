@@ -115,7 +115,7 @@ func lasting(t *testing.T, server smbtest.Config, client ClientConfig, test func
 func (l *lab) close(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	if err := l.c.Close(ctx); err != nil {
+	if err := l.c.Close(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Client.Close: %v", err)
 	}
 }
