@@ -110,9 +110,10 @@ func TestWritesDoNotAlloc(t *testing.T) {
 
 // What is kept is not on Go's heap, nor is there much for each page.
 func TestStreamsDoNotAllocHeap(t *testing.T) {
-	c, err := New(Config{Budget: 256 << 20})
+	const size = 256 << 20
+	c, err := New(Config{Budget: size})
 	must(t, err)
-	o := openFiction(c, 1<<30)
+	o := openFiction(c, size)
 	heap := func() int64 {
 		var s runtime.MemStats
 		runtime.GC()
@@ -120,7 +121,7 @@ func TestStreamsDoNotAllocHeap(t *testing.T) {
 		return int64(s.HeapAlloc)
 	}
 	before := heap()
-	if n, _, err := o.Stream(ctx, 0, func([]byte) error { return nil }); n != 1<<30 || err != nil {
+	if n, _, err := o.Stream(ctx, 0, func([]byte) error { return nil }); n != size || err != nil {
 		t.Errorf("streamed %d bytes, %v", n, err)
 	}
 	if grown := heap() - before; grown > 4<<20 {

@@ -44,6 +44,7 @@ type File struct {
 	cfg   FileConfig
 
 	changed notice        // something below has changed
+	held    atomic.Int64  // bytes of the runs in the index
 	appends chan struct{} // full while somebody writes at the end
 
 	mu sync.RWMutex
@@ -151,11 +152,9 @@ func (f *File) Attach(opened remote.Opened, access remote.Access, stable bool) *
 	if first {
 		f.rights = rights
 		dropped = f.learnLocked(opened.Attr)
-	} else {
-		dropped = f.rightsLocked(rights)
-	}
-	if first || !f.keepsLocked(remote.CacheRead) {
 		f.serverSizeLocked(opened.Attr.Size)
+	} else { // the attributes may be older than what is known
+		dropped = f.rightsLocked(rights)
 	}
 	blind := f.blind
 	f.mu.Unlock()
@@ -423,6 +422,7 @@ func (c *Cache) unlink(m *run) {
 		c.clock.remove(m)
 	}
 	c.mu.Unlock()
+	m.file.held.Add(-m.r.Len())
 	c.unpin(m)
 }
 
@@ -434,14 +434,20 @@ func (f *File) linkLocked(c *chunk, m *run) {
 	f.cache.mu.Lock()
 	f.cache.clock.add(m)
 	f.cache.mu.Unlock()
+	f.held.Add(m.r.Len())
 }
 
 // evict drops a clean run that nobody uses, and reports whether it did.
 func (f *File) evict(m *run) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.evictLocked(m, 2) // the index's and the caller's
+}
+
+// evictLocked drops a clean run that has so many references.
+func (f *File) evictLocked(m *run, refs int32) bool {
 	c := f.chunkLocked(m.r.Off)
-	if c == nil || m.refs.Load() > 2 { // the index's and the caller's
+	if c == nil || m.refs.Load() > refs {
 		return false
 	}
 	i := c.find(m.r.Off)

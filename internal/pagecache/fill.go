@@ -84,6 +84,9 @@ func (fl *fill) allocate() bool {
 	c := fl.o.file.cache
 	off := fl.r.Off / c.page * c.page
 	end := (fl.r.End + c.page - 1) / c.page * c.page
+	if fl.class == remote.Ahead {
+		fl.o.file.recycle(off, end-off)
+	}
 	for off < end {
 		n := alignedPart(off, end)
 		m := c.memory(fl.o.file, extent.Range{Off: off, End: off + n})

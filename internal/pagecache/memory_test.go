@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/pagewire/pagewire/internal/extent"
+	"github.com/pagewire/pagewire/internal/remote"
 	"github.com/pagewire/pagewire/internal/remote/remotetest"
 )
 
@@ -162,4 +163,40 @@ func TestClosingWhileMemoryIsInUse(t *testing.T) {
 	r.write(o, 2<<20, data[:10])
 	must(t, o.Close(ctx))
 	must(t, c.Close())
+}
+
+// A file that is larger than the cache does not push the others out, and takes no
+// memory that was never used once it has its share.
+func TestLargeStreamsLeaveOthersAlone(t *testing.T) {
+	c, err := New(Config{Budget: 16 << 20, Heap: true})
+	must(t, err)
+	defer c.Close()
+	fake := remotetest.New(remotetest.Config{Rights: remote.CacheRead | remote.CacheWrite})
+	fake.Put("small", noise(4<<20))
+	fake.Put("large", noise(64<<20))
+	open := func(name string) *Open {
+		f := c.NewFile(FileConfig{})
+		opened, err := fake.Open(ctx, remote.At{Name: name}, remote.How{Access: remote.ForRead | remote.ForWrite, Rights: f.Wants()}, f)
+		must(t, err)
+		return f.Attach(opened, remote.ForRead|remote.ForWrite, false)
+	}
+	small, large := open("small"), open("large")
+	p := make([]byte, 1<<20)
+	pass := func(o *Open, size int64) {
+		for off := int64(0); off < size; off += int64(len(p)) {
+			n, err := o.ReadAt(ctx, p, off)
+			if n != len(p) || err != nil {
+				t.Fatalf("at %d: %d, %v", off, n, err)
+			}
+		}
+	}
+	pass(small, 4<<20)
+	pass(large, 64<<20)
+	before := fake.Count("ReadAt")
+	pass(small, 4<<20)
+	if n := fake.Count("ReadAt") - before; n != 0 {
+		t.Errorf("%d requests for what was in the cache before a large file was read", n)
+	}
+	must(t, small.Close(ctx))
+	must(t, large.Close(ctx))
 }

@@ -239,6 +239,9 @@ func (f *File) home(off, n int64) *run {
 	for at%(2*size) == 0 && 2*size <= most && at+2*size <= end {
 		size *= 2
 	}
+	if size > page {
+		f.recycle(at, size)
+	}
 	for ; size >= page; size /= 2 {
 		if m := f.cache.memory(f, extent.Range{Off: at, End: at + size}); m != nil {
 			return m
