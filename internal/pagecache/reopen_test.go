@@ -111,3 +111,20 @@ func TestLearningLoosely(t *testing.T) {
 		must(t, o.Close(ctx))
 	})
 }
+
+// What an open says may be from before a write by another.
+func TestAnOpenThatIsLate(t *testing.T) {
+	for _, rights := range []remote.Rights{fullRights, none} {
+		r := newRig(t, Config{Budget: 4 << 20}, FileConfig{}, remotetest.Config{Rights: rights}, noise(100))
+		o := r.open()
+		opened, err := r.fake.Open(ctx, remote.At{Name: name}, remote.How{Access: remote.ForRead, Rights: r.f.Wants()}, r.f)
+		must(t, err)
+		r.write(o, 100, noise(100))
+		late := r.attach(opened, remote.ForRead, false)
+		if size := r.f.Size(); size != 200 {
+			t.Errorf("rights %b: size %d, want 200", rights, size)
+		}
+		must(t, late.Close(ctx))
+		must(t, o.Close(ctx))
+	}
+}
