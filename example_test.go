@@ -2,16 +2,35 @@ package pagewire_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/pagewire/pagewire"
 	"github.com/pagewire/pagewire/smbtest"
 )
+
+// example returns a share that holds nothing, of a server in this process.
+func example() (fsys *pagewire.FS, end func()) {
+	srv := smbtest.NewServer(smbtest.Config{})
+	fsys, err := pagewire.Dial(context.Background(), srv.URL, nil)
+	check(err)
+	return fsys, func() {
+		check(fsys.Close())
+		srv.Close()
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
 
 func ExampleDial() {
 	srv := smbtest.NewServer(smbtest.Config{})
@@ -42,6 +61,118 @@ func ExampleDial() {
 	// reports/2026
 	// reports/2026/january.txt
 	// SMB 3.1.1 signed with AES-GMAC
+}
+
+// A server with a name and a password for its URL is not needed where Credentials says
+// who logs on, and DialContext how the server is reached.
+func ExampleDial_config() {
+	srv := smbtest.NewUnstarted(smbtest.Config{Users: map[string]string{"alice": "wonder"}})
+	defer srv.Close()
+
+	fsys, err := pagewire.Dial(context.Background(), "//nas/share", &pagewire.Config{
+		Options:     "vers=3.1.1,seal,cachesize=64M",
+		DialContext: srv.Dial,
+		Credentials: func(context.Context) (pagewire.Credentials, error) {
+			return pagewire.Credentials{User: "alice", Password: pagewire.NewSecret("wonder")}, nil
+		},
+	})
+	check(err)
+	defer fsys.Close()
+	fmt.Println(fsys.Stats().Cipher)
+	// Output: AES-128-GCM
+}
+
+func ExampleConnect() {
+	srv := smbtest.NewServer(smbtest.Config{Shares: []smbtest.Share{{Name: "media"}, {Name: "backup"}}})
+	defer srv.Close()
+
+	ctx := context.Background()
+	client, err := pagewire.Connect(ctx, srv.URL, nil)
+	check(err)
+	defer client.Close()
+
+	for _, name := range []string{"media", "backup"} {
+		fsys, err := client.Share(ctx, name)
+		check(err)
+		check(fsys.WriteFile(ctx, "was here", nil, 0o666))
+		check(fsys.Close())
+	}
+	fmt.Println(srv.Stats().Connections, "connection")
+	// Output: 1 connection
+}
+
+func ExampleClient_Share() {
+	srv := smbtest.NewServer(smbtest.Config{})
+	defer srv.Close()
+
+	ctx := context.Background()
+	client, err := pagewire.Connect(ctx, srv.URL, nil)
+	check(err)
+	defer client.Close()
+
+	_, err = client.Share(ctx, "nope")
+	fmt.Println(errors.Is(err, fs.ErrNotExist), err)
+	// Output: true mount //127.0.0.1/nope: no such share (STATUS_BAD_NETWORK_NAME)
+}
+
+func ExampleClient_Ping() {
+	srv := smbtest.NewServer(smbtest.Config{})
+	defer srv.Close()
+
+	ctx := context.Background()
+	client, err := pagewire.Connect(ctx, srv.URL, nil)
+	check(err)
+	defer client.Close()
+
+	check(client.Ping(ctx))
+	fmt.Println("alive, and nearer than a second:", client.Stats().RTT < time.Second)
+	// Output: alive, and nearer than a second: true
+}
+
+func ExampleClient_Stats() {
+	srv := smbtest.NewServer(smbtest.Config{Dialects: []string{"2.1"}})
+	defer srv.Close()
+
+	client, err := pagewire.Connect(context.Background(), srv.URL, nil)
+	check(err)
+	defer client.Close()
+
+	s := client.Stats()
+	fmt.Printf("SMB %s, %d MiB a read\n", s.Dialect, s.MaxRead>>20)
+	// Output: SMB 2.1, 8 MiB a read
+}
+
+// Shutdown writes what is dirty, for as long as its context allows.
+func ExampleClient_Shutdown() {
+	srv := smbtest.NewServer(smbtest.Config{})
+	defer srv.Close()
+
+	ctx := context.Background()
+	client, err := pagewire.Connect(ctx, srv.URL, nil)
+	check(err)
+	fsys, err := client.Share(ctx, "share")
+	check(err)
+	f, err := fsys.Create(ctx, "notes")
+	check(err)
+	fmt.Fprint(f, "kept here until now")
+
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	check(client.Shutdown(ctx))
+	data, err := srv.ReadFile("notes")
+	fmt.Println(string(data), err)
+	// Output: kept here until now <nil>
+}
+
+func ExampleClient_Close() {
+	srv := smbtest.NewServer(smbtest.Config{})
+	defer srv.Close()
+
+	client, err := pagewire.Connect(context.Background(), srv.URL, nil)
+	check(err)
+	check(client.Close())
+	fmt.Println(client.Ping(context.Background()) != nil)
+	// Output: true
 }
 
 func ExampleFile_WriteTo() {
