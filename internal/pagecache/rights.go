@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	errStale = fmt.Errorf("the file was changed on the server while the connection was lost: %w", syscall.ESTALE)
-	errRedo  = errors.New("the server has lost what was written")
+	errStale  = fmt.Errorf("the file was changed on the server while the connection was lost: %w", syscall.ESTALE)
+	errUndone = fmt.Errorf("the server has lost what it had written before the connection was lost: %w", syscall.EIO)
+	errRedo   = errors.New("the server has lost what was written")
 )
 
 // Rights tells of a change of rights: see remote.Events. From here on nothing is
@@ -27,14 +28,17 @@ func (f *File) Rights(ch remote.Change) {
 	f.epoch = max(f.epoch, ch.Epoch)
 	var dropped map[int64]*chunk
 	switch {
+	case ch.Trust == remote.Outdated || ch.Trust == remote.Undone: // however late it is heard
+		f.unsure, f.rights, f.blind = f.unsure && older, rights, true
+		dropped = f.voidLocked()
+		if ch.Trust == remote.Undone {
+			f.failLocked(errUndone)
+		}
 	case older || ch.Trust == remote.Current:
 		f.unsure = f.unsure && older
 		dropped = f.rightsLocked(rights)
-	case ch.Trust == remote.Unsure:
-		f.unsure = true
 	default:
-		f.unsure, f.rights, f.blind = false, rights, true
-		dropped = f.voidLocked()
+		f.unsure = true
 	}
 	f.mu.Unlock()
 	f.changed.wake()

@@ -356,7 +356,7 @@ func (o *Open) Sync(ctx context.Context) error {
 	if lost := o.reportLocked(); lost != nil {
 		err = lost
 	}
-	file, writer := f.remote, o
+	writer := o
 	if o.access&remote.ForWrite == 0 {
 		writer = f.writerLocked()
 	}
@@ -364,7 +364,7 @@ func (o *Open) Sync(ctx context.Context) error {
 	if err != nil || writer == nil || f.cfg.NoCommit {
 		return err
 	}
-	redo, err := file.Commit(ctx, writer.remote, nil)
+	redo, err := writer.server.Commit(ctx, writer.remote, nil)
 	if err == nil && len(redo) > 0 {
 		err = errRedo
 	}

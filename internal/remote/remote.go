@@ -273,4 +273,6 @@ const (
 	// Outdated: somebody else has changed the file since. What is kept is worth
 	// nothing, and what was to be written must not be.
 	Outdated
+	// Undone: as Outdated, since the server has lost some of what it had said was written.
+	Undone
 )

@@ -149,12 +149,12 @@ func (f *lastingFile) back(s *Session, opened remote.Opened, touches uint64) {
 		case changed:
 			trust, f.missing = remote.Outdated, errForeign
 		case undone:
-			trust, f.missing = remote.Outdated, errUndone
+			trust, f.missing = remote.Undone, errUndone
 		}
-		if trust == remote.Outdated {
+		if trust != remote.Current {
 			f.strange++
 		}
-		if f.flying == 0 || trust == remote.Outdated {
+		if f.flying == 0 || trust != remote.Current {
 			f.learnLocked(opened.Attr, touches)
 		}
 	}
