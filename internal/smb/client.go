@@ -84,8 +84,12 @@ func (c *Client) dial(ctx context.Context, old *Session) (*Session, error) {
 	cfg := c.cfg.Config
 	cfg.Credentials, cfg.previous = creds, old
 	s, err := Dial(ctx, nc, c.cfg.Server, cfg)
-	if err != nil || old == nil {
-		return s, err
+	if err != nil {
+		return nil, err
+	}
+	s.began = time.Now()
+	if old == nil {
+		return s, nil
 	}
 	if err := noWeaker(old.Info(), s.Info()); err != nil {
 		s.Close(ctx)

@@ -37,6 +37,7 @@ type lastingFile struct {
 	seen    uint64   // the epoch of what that told last
 	unsure  bool     // s is lost, and events know
 	rights  remote.Rights
+	kept    remote.Rights // those there were when s was lost
 	epoch   uint64
 	known   knowledge
 	touches uint64 // of the share, when that was learned
@@ -122,7 +123,7 @@ func (f *lastingFile) lost(s *Session) bool {
 		f.mu.Unlock()
 		return false
 	}
-	f.unsure = true
+	f.unsure, f.kept = true, f.rights
 	ch := f.changeLocked(remote.Unsure, 0)
 	events := f.events
 	f.mu.Unlock()
@@ -145,7 +146,7 @@ func (f *lastingFile) back(s *Session, opened remote.Opened, touches uint64) {
 	f.mu.Lock()
 	first, trust, rights := f.s != s, remote.Current, f.rights
 	if first {
-		switch f.judgeLocked(s, opened.Attr) {
+		switch f.judgeLocked(s, opened) {
 		case changed:
 			trust, f.missing = remote.Outdated, errForeign
 		case undone:
@@ -155,6 +156,7 @@ func (f *lastingFile) back(s *Session, opened remote.Opened, touches uint64) {
 			f.strange++
 		}
 		if f.flying == 0 || trust != remote.Current {
+			f.known = knowledge{}
 			f.learnLocked(opened.Attr, touches)
 		}
 	}
@@ -170,13 +172,30 @@ func (f *lastingFile) back(s *Session, opened remote.Opened, touches uint64) {
 }
 
 // judgeLocked compares what is known with what the server of a new session has.
-func (f *lastingFile) judgeLocked(s *Session, now remote.Attr) fate {
-	k := f.known
-	k.ours = k.ours || f.touches != f.sh.touches.Load()
+func (f *lastingFile) judgeLocked(s *Session, opened remote.Opened) fate {
+	k, lost, logon := f.known, f.s.lostAt(), time.Time{}
+	if f.touches != f.sh.touches.Load() {
+		k.ours = true
+	}
 	if !k.heard.IsZero() {
 		k.heard = s.serverTime(k.heard)
 	}
-	return k.judge(now, s.serverTime(f.s.lostAt()))
+	if f.heldOn(s, lost, opened) {
+		logon = s.serverTime(s.began)
+	}
+	return k.judge(opened.Attr, s.serverTime(lost), logon)
+}
+
+// heldOn says whether nobody else can have changed the file while the server had not
+// noticed that the connection is lost: we had the right to write later, nobody has
+// waited for that for too long, and it is ours again.
+func (f *lastingFile) heldOn(s *Session, lost time.Time, opened remote.Opened) bool {
+	kept := f.rights
+	if f.unsure {
+		kept = f.kept
+	}
+	rights, _ := opened.File.(*File).granted()
+	return kept&remote.CacheWrite != 0 && rights&remote.CacheWrite != 0 && s.began.Sub(lost) < breakPatience
 }
 
 // underLocked notes what the file is under a session, and what may be kept of it.
@@ -198,8 +217,11 @@ func (f *File) granted() (remote.Rights, uint64) {
 	return f.rights, f.epoch
 }
 
+// learnLocked notes what the server tells while nothing is under way.
 func (f *lastingFile) learnLocked(attr remote.Attr, touches uint64) {
-	f.known = knowledge{size: attr.Size, written: attr.Written, changed: attr.Changed}
+	k := &f.known
+	k.size, k.end, k.written, k.changed = attr.Size, 0, attr.Written, attr.Changed
+	k.ours = k.ours || f.touches != f.sh.touches.Load()
 	f.touches = touches
 }
 

@@ -59,6 +59,7 @@ type Session struct {
 	server string
 	guid   [16]byte     // who holds this session's leases
 	guest  bool         // or nobody: without keys
+	began  time.Time    // when the user was logged on
 	lost   atomic.Int64 // when the connection was, on our clock, in ns; 0: it is not known to be
 	read   *flow.Estimator
 	write  *flow.Estimator

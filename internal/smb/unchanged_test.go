@@ -74,7 +74,29 @@ func TestJudge(t *testing.T) {
 		"touched, and longer":           {touched, attr(101, 60, 60), changed},
 		"touched, and nothing happened": {touched, attr(100, 10, 10), unchanged},
 	} {
-		if got := c.k.judge(c.now, at(100)); got != c.want {
+		if got := c.k.judge(c.now, at(100), time.Time{}); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+
+	// The server has noticed nothing until we logged on anew at 120, and has closed our
+	// handles then.
+	for name, c := range map[string]struct {
+		k    knowledge
+		now  remote.Attr
+		want fate
+	}{
+		"the time of closing":              {heard, attr(150, 120, 120), unchanged},
+		"it is about that":                 {heard, attr(150, 119.5, 120.8), unchanged},
+		"what was put off":                 {heard, attr(150, 102, 102), unchanged},
+		"before, so it was somebody else":  {heard, attr(150, 110, 110), changed},
+		"after, so it was somebody else":   {heard, attr(150, 122, 122), changed},
+		"then, but shorter":                {heard, attr(99, 120, 120), changed},
+		"then, but longer":                 {heard, attr(151, 120, 120), changed},
+		"it had noticed, and closed there": {heard, attr(150, 100, 100), unchanged},
+		"then, but there was nothing ours": {quiet, attr(100, 120, 120), changed},
+	} {
+		if got := c.k.judge(c.now, at(100), at(120)); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
