@@ -269,10 +269,63 @@ func (o *lastingOpen) Close(ctx context.Context) error {
 	if o.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	h := o.f.sh.closed(o)
+	o.hand(ctx)
+	h := o.leave()
 	err := h.open.Close(ctx)
 	if lost(err) {
 		err = nil
 	}
 	return err
+}
+
+// hand sees to it that another open of the file has a handle before o gives up what may
+// be the only one since the connection was lost: the rights go with the last.
+func (o *lastingOpen) hand(ctx context.Context) {
+	f := o.f
+	f.mu.Lock()
+	var others []*lastingOpen
+	if s := o.handle.Load().s; s == f.s && s.alive() && !f.heldLocked(o) {
+		for other := range f.opens {
+			if other != o && !other.stale.Load() {
+				others = append(others, other)
+			}
+		}
+	}
+	f.mu.Unlock()
+	for _, other := range others {
+		if _, err := other.use(ctx); err == nil {
+			return
+		}
+	}
+}
+
+// heldLocked reports whether another open than o has a handle under the session that
+// the file is known to.
+func (f *lastingFile) heldLocked(o *lastingOpen) bool {
+	for other := range f.opens {
+		if other != o && other.handle.Load().s == f.s && !other.stale.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// leave takes an open off its file, and returns the handle. If that was the last one and
+// there are opens which found none, nobody tells these of changes any more, so they have
+// no rights. What the file had to tell until then is told.
+func (o *lastingOpen) leave() *handle {
+	f := o.f
+	f.telling.Lock()
+	defer f.telling.Unlock()
+	h := f.sh.closed(o)
+	f.mu.Lock()
+	if h.s != f.s || f.rights == 0 || len(f.opens) == 0 || f.events == nil || f.heldLocked(o) {
+		f.mu.Unlock()
+		return h
+	}
+	ch := f.changeLocked(remote.Current, 0)
+	events := f.events
+	f.mu.Unlock()
+	events.Rights(ch)
+	return h
 }
