@@ -206,10 +206,10 @@ func (o *Open) background(f func()) bool {
 // memory, it reads into p instead, and says how much.
 func (o *Open) load(ctx context.Context, need, ahead extent.Range, p []byte) (n int, err error) {
 	f := o.file
-	size, _ := f.request(remote.Reading)
+	size, requests := f.request(remote.Reading)
 	want := need
-	switch most := f.cache.budget / 4; {
-	case need.Len() > most: // or else what its end brings has its start evicted
+	switch most := max(min(size*int64(requests), f.cache.budget/4), f.cache.page); {
+	case need.Len() > most: // or else its end is in the way of its start, or evicts it
 		want.End = need.Off + most
 	case !ahead.Empty():
 		want.End = max(want.End, ahead.End)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pagewire/pagewire/internal/meter"
 	"github.com/pagewire/pagewire/internal/remote"
@@ -227,4 +228,26 @@ func TestReadsOfMoreThanFitsIn(t *testing.T) {
 		}
 		must(t, o.Close(ctx))
 	})
+}
+
+// One who reads much at once has as many requests in flight as the path wants, and no
+// more.
+func TestLargeReadsKeepToTheWindow(t *testing.T) {
+	for _, mode := range []Mode{Strict, None} {
+		synctest.Test(t, func(t *testing.T) {
+			data := noise(4 << 20)
+			r := newRig(t, Config{Budget: 64 << 20}, FileConfig{Mode: mode},
+				remotetest.Config{Window: remote.Window{Requests: 4, Size: 64 << 10}, Delay: time.Second}, data)
+			o := r.open()
+			start := time.Now()
+			r.same("bytes", r.read(o, 0, len(data)), data)
+			if took := time.Since(start); took != 16*time.Second {
+				t.Errorf("mode %d: it took %v, want 64 requests, four at a time, 16s", mode, took)
+			}
+			if r.fake.Peak() != 4 {
+				t.Errorf("mode %d: %d requests in flight at most, want 4", mode, r.fake.Peak())
+			}
+			must(t, o.Close(ctx))
+		})
+	}
 }

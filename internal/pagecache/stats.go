@@ -11,7 +11,7 @@ type counts struct {
 
 // Stats is a snapshot of a cache. All but the first two are bytes.
 type Stats struct {
-	Hits, Misses                  int64 // reads that found all they wanted, and others
+	Hits, Misses                  int64 // reads that found all they wanted, and that had to wait; none that went past
 	Ahead, AheadUsed, AheadWasted int64 // read ahead; of runs that were used then, and that were dropped unused
 	Evicted                       int64
 	Cached, Dirty                 int64 // memory in use; bytes to be written

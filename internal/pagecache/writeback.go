@@ -56,7 +56,7 @@ func (p *plan) next(first func(int64) (extent.Range, bool)) (extent.Range, bool)
 	return extent.Range{}, false
 }
 
-// soiledIn reports whether any byte of r is dirty.
+// soiledLocked reports whether any byte of r is dirty.
 func (f *File) soiledLocked(r extent.Range) bool {
 	d, ok := f.dirtyLocked(r.Off)
 	return ok && d.Off < r.End
