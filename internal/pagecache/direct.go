@@ -102,7 +102,7 @@ func (o *Open) writeDirect(ctx context.Context, p []byte, off int64) (n int, err
 	f.mu.Unlock()
 	f.changed.wake()
 	if err != nil {
-		f.doubt()
+		f.Doubt()
 	}
 	return n, err
 }

@@ -61,9 +61,9 @@ func (f *File) rightsLocked(rights remote.Rights) map[int64]*chunk {
 	return f.purgeLocked()
 }
 
-// doubt is for after a change of which nobody knows how far it has come, and so how
+// Doubt is for after a change of which nobody knows how far it has come, and so how
 // long the file is.
-func (f *File) doubt() {
+func (f *File) Doubt() {
 	f.mu.Lock()
 	f.blind = len(f.opens) > 0
 	f.mu.Unlock()

@@ -75,7 +75,7 @@ func (o *Open) appendDirect(ctx context.Context, p []byte) (off int64, n int, er
 	f.mu.Unlock()
 	f.changed.wake()
 	if err != nil {
-		f.doubt()
+		f.Doubt()
 	}
 	return off, n, err
 }
@@ -316,7 +316,7 @@ func (o *Open) Truncate(ctx context.Context, size int64) error {
 	f.changed.wake()
 	f.cache.freed.wake()
 	if err != nil && asked {
-		f.doubt()
+		f.Doubt()
 	}
 	return err
 }

@@ -118,6 +118,9 @@ func (f *FS) setLocked(in *inode, attr remote.Attr, q question) {
 		q = q.about(in)
 	}
 	f.learnLocked(in, attr, q)
+	if !alone && len(in.handles) > 0 { // and so the size that it is read by
+		in.file.Doubt()
+	}
 }
 
 // GetAttr returns the attributes of what a path leads to; a symbolic link is not

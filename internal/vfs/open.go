@@ -54,9 +54,15 @@ func (f *FS) Open(ctx context.Context, p string, how remote.How) (*Handle, error
 		q = f.ask()
 		attr, err := opened.File.GetAttr(ctx, opened.Open)
 		if err != nil {
+			f.mu.Lock()
+			f.attachLocked(h, how.Stable, q, true) // others may have events through this open
+			in := h.inode
+			file := in.file
+			f.mu.Unlock()
+			events.tell(in, file)
 			ctx, cancel := grace(ctx)
 			defer cancel()
-			return nil, errors.Join(err, opened.Open.Close(ctx))
+			return nil, errors.Join(err, h.Close(ctx))
 		}
 		attr.ID, attr.Kind = opened.Attr.ID, opened.Attr.Kind
 		h.opened.Attr = attr
