@@ -129,6 +129,12 @@ func (c *copier) stream(ctx context.Context, j job) error {
 	if err != nil {
 		return ofTarget(err)
 	}
+	if stated && have == 0 { // it is not of the partial to come, which might be left without one of its own
+		if err := j.dst.remove(ctx, stateOf(j.to)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return ofTarget(err)
+		}
+		stated = false
+	}
 	src, err := j.src.open(ctx, j.from)
 	if err != nil {
 		return err

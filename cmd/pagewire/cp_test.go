@@ -666,3 +666,28 @@ func TestCpKeepsWhatItCannotReplace(t *testing.T) {
 	checkRemote(t, s, "old", "as it was")
 	want(t, "what is there", pw(t, 0, "ls", s.URL).stdout, "old\n")
 }
+
+// The state of another copy is gone before a partial is begun anew: were this run to
+// die, the next one of that copy would go on with bytes of this one.
+func TestCpBeginsWithoutAState(t *testing.T) {
+	s := newServer(t, smbtest.Config{})
+	dir := t.TempDir()
+	writeLocal(t, dir, map[string]string{"large": pattern(3 << 20)})
+	write(t, s, map[string]string{"large" + partialSuffix: pattern(1 << 20), "large" + stateSuffix: `{"source":"another","size":9,"done":5}`})
+	var wrote, stated atomic.Bool
+	s.SetFaults(func(r smbtest.Request) smbtest.Fault {
+		if r.Command == "WRITE" {
+			wrote.Store(true)
+			if _, err := s.ReadFile("large" + stateSuffix); err == nil {
+				stated.Store(true)
+			}
+		}
+		return smbtest.Fault{}
+	})
+	pw(t, 0, "cp", filepath.Join(dir, "large"), s.URL)
+	if !wrote.Load() || stated.Load() {
+		t.Errorf("written %v, with a state %v", wrote.Load(), stated.Load())
+	}
+	checkRemote(t, s, "large", pattern(3<<20))
+	want(t, "what is there", pw(t, 0, "ls", s.URL).stdout, "large\n")
+}
