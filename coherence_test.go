@@ -146,32 +146,37 @@ func TestCoherence(t *testing.T) {
 // TestCoherenceAtRandom has two clients open, close, read, write, append to, cut and
 // describe a file in any order.
 func TestCoherenceAtRandom(t *testing.T) {
-	eachWay(t, func(t *testing.T, srv *sambatest.Server, w way) {
-		c := &couple{t: t, name: "random " + w.String(), r: rand.New(rand.NewPCG(3, 4))}
-		for i := range c.sides {
-			c.sides[i] = &side{name: string('a' + rune(i)), fs: dial(t, sambaURL(srv), w.options())}
-			w.check(t, c.sides[i].fs)
-		}
-		if err := c.sides[0].fs.WriteFile(t.Context(), c.name, nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
-		for range 400 {
-			c.step()
-			if t.Failed() {
-				t.Fatal("after: ", strings.Join(c.log[max(0, len(c.log)-20):], "; "))
-			}
-		}
-		for _, s := range c.sides {
-			shut(t, s.files...)
-			st := s.fs.Stats()
-			if s.kept == 0 || st.Cache.Hits == 0 || s.lost == 0 {
-				t.Errorf("%s kept %d writes, hit %d times, lost rights %d times", s.name, s.kept, st.Cache.Hits, s.lost)
-			}
-		}
-		if got, err := os.ReadFile(filepath.Join(srv.Dir, c.name)); err != nil || !bytes.Equal(got, c.model) {
-			t.Errorf("the server has %d bytes which differ at %d, %v; want %d", len(got), differ(got, c.model), err, len(c.model))
+	everyServer(t, func(t *testing.T, url string, read func(string) ([]byte, error)) {
+		for _, w := range everyWay {
+			t.Run(w.String(), func(t *testing.T) { atRandom(t, w, url, read) })
 		}
 	})
+}
+
+func atRandom(t *testing.T, w way, url string, read func(string) ([]byte, error)) {
+	c := &couple{t: t, name: "random " + w.String(), r: rand.New(rand.NewPCG(3, 4))}
+	for i := range c.sides {
+		c.sides[i] = &side{name: string('a' + rune(i)), fs: dial(t, url, w.options())}
+		w.check(t, c.sides[i].fs)
+	}
+	if err := c.sides[0].fs.WriteFile(t.Context(), c.name, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for range 400 {
+		c.step()
+		if t.Failed() {
+			t.Fatal("after: ", strings.Join(c.log[max(0, len(c.log)-20):], "; "))
+		}
+	}
+	for _, s := range c.sides {
+		shut(t, s.files...)
+		if hits := s.fs.Stats().Cache.Hits; s.kept == 0 || hits == 0 || s.lost == 0 {
+			t.Errorf("%s kept %d writes, hit %d times, lost rights %d times", s.name, s.kept, hits, s.lost)
+		}
+	}
+	if got, err := read(c.name); err != nil || !bytes.Equal(got, c.model) {
+		t.Errorf("the server has %d bytes which differ at %d, %v; want %d", len(got), differ(got, c.model), err, len(c.model))
+	}
 }
 
 // couple is two clients of a file, which ought to be as the model is.
