@@ -157,7 +157,7 @@ func TestShutdownIsBounded(t *testing.T) {
 func shutsDown(t *testing.T, command string, patience time.Duration) {
 	srv := smbtest.NewUnstarted(smbtest.Config{})
 	defer srv.Close()
-	data := randomBytes(10 << 20)
+	data := randomBytes(5 << 20)
 	srv.WriteFile("read", data)
 	c, err := Connect(t.Context(), "smb://user:pass@server/share", &Config{Options: "cachesize=8M,rsize=1M,wsize=1M", DialContext: srv.Dial})
 	if err != nil {
