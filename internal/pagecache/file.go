@@ -50,6 +50,7 @@ type File struct {
 	mu sync.RWMutex
 	// guarded by mu
 	remote  remote.File // nil while nobody has the file open
+	told    remote.File // what rights and epoch are of; the last one, while there is none
 	opens   []*Open
 	rights  remote.Rights
 	epoch   uint64      // of rights
@@ -142,6 +143,10 @@ func (f *File) Attach(opened remote.Opened, access remote.Access, stable bool) *
 	o.seen = f.failed
 	first := len(f.opens) == 0
 	f.remote = opened.File
+	if first && f.told != nil && f.told != opened.File { // which counts anew
+		f.rights, f.epoch, f.unsure = 0, 0, false
+	}
+	f.told = opened.File
 	f.opens = append(f.opens, o)
 	rights := opened.Rights
 	if opened.Epoch < f.epoch { // a change has come first

@@ -70,3 +70,25 @@ func TestSyncBesideClose(t *testing.T) {
 		must(t, r.openFor(remote.ForRead).Close(ctx))
 	})
 }
+
+// What is heard of a file after its last close is not about the next one.
+func TestChangeAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{Budget: 4 << 20}, FileConfig{}, remotetest.Config{}, noise(5000))
+		must(t, r.open().Close(ctx))
+		r.f.Rights(remote.Change{Rights: remote.CacheRead | remote.CacheWrite, Epoch: 100})
+		synctest.Wait()
+		r.fake.Set(func(c *remotetest.Config) { c.Rights = 0 })
+		o := r.open()
+		if r.f.Keeps(remote.CacheRead) {
+			t.Error("keeps what was granted to another file")
+		}
+		must(t, o.Close(ctx))
+		r.fake.Set(func(c *remotetest.Config) { c.Rights = fullRights })
+		o = r.open()
+		if !r.f.Keeps(remote.CacheWrite) {
+			t.Error("does not keep what was granted")
+		}
+		must(t, o.Close(ctx))
+	})
+}

@@ -408,7 +408,7 @@ func (o *Open) Close(ctx context.Context) error {
 		err = lost
 	}
 	if len(f.opens) == 0 {
-		f.remote, f.rights, f.epoch, f.unsure, f.blind = nil, 0, 0, false, false
+		f.remote, f.blind = nil, false
 	}
 	f.mu.Unlock()
 	f.pump()
