@@ -284,7 +284,7 @@ func (o *lastingOpen) hand(ctx context.Context) {
 	f := o.f
 	f.mu.Lock()
 	var others []*lastingOpen
-	if s := o.handle.Load().s; s == f.s && s.alive() && !f.heldLocked(o) {
+	if s := o.handle.Load().s; f.rights != 0 && s == f.s && s.alive() && !f.heldLocked(o) {
 		for other := range f.opens {
 			if other != o && !other.stale.Load() {
 				others = append(others, other)
