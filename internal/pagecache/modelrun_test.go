@@ -151,24 +151,27 @@ func (l *runner) same(a act, got []byte, off int64) bool {
 // wrong returns the first byte that can't be, or -1.
 func (l *runner) wrong(got []byte, off int64) int {
 	want := l.model[off : off+int64(len(got))]
-	for from := 0; ; {
-		i := differ(got[from:], want[from:])
-		if i < 0 {
-			return -1
-		}
-		i += from
-		at := off + int64(i)
-		known := l.faults.lasting && got[i] == l.base[at]
-		for _, m := range l.maybe {
-			if j := at - m.off; j >= 0 && j < int64(len(m.new)) && (got[i] == m.old[j] || got[i] == m.new[j]) {
-				known = true
-			}
-		}
-		if !known {
+	for i := differ(got, want); i >= 0 && i < len(got); i++ {
+		if i%MinPage == 0 && bytes.Equal(got[i:min(i+MinPage, len(got))], want[i:min(i+MinPage, len(got))]) {
+			i += MinPage - 1
+		} else if got[i] != want[i] && !l.may(got[i], off+int64(i)) {
 			return i
 		}
-		from = i + 1
 	}
+	return -1
+}
+
+// may reports whether a byte may be what it was before a write that was lost.
+func (l *runner) may(b byte, at int64) bool {
+	if l.faults.lasting && b == l.base[at] {
+		return true
+	}
+	for _, m := range l.maybe {
+		if j := at - m.off; j >= 0 && j < int64(len(m.new)) && (b == m.old[j] || b == m.new[j]) {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *runner) write(ctx context.Context, a act, o *Open, off, n int64) bool {
