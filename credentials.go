@@ -46,6 +46,7 @@ type login struct {
 	logger    *slog.Logger
 
 	descriptor *Descriptor // nil: its own
+	typed      Secret      // at the prompt, which is not asked again
 }
 
 // Descriptor keeps what PASSWD_FD had: it can be read once, and its number then
@@ -95,11 +96,14 @@ func (l *login) credentials(ctx context.Context) (Credentials, error) {
 	case l.prompt == nil:
 		return c, &CredentialsError{Err: fmt.Errorf("no password for %s; give credentials=FILE, PASSWD, PASSWD_FD or PASSWD_FILE, or guest", c.User)}
 	}
-	typed, err := l.prompt(ctx, c.User, l.source.Host)
-	if err != nil {
-		return c, &CredentialsError{"the prompt", err}
+	if !l.typed.known() {
+		typed, err := l.prompt(ctx, c.User, l.source.Host)
+		if err != nil {
+			return c, &CredentialsError{"the prompt", err}
+		}
+		l.typed = NewSecret(typed)
 	}
-	c.Password = NewSecret(typed)
+	c.Password = l.typed
 	return c, nil
 }
 

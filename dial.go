@@ -1,6 +1,7 @@
 package pagewire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ func newDialer(url string, cfg *Config) (*dialer, error) {
 		d.cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if d.cfg.Credentials == nil {
-		l := &login{source: d.source, options: d.options, lookupEnv: os.LookupEnv, prompt: d.cfg.Prompt, logger: d.cfg.Logger, descriptor: d.cfg.Descriptor}
+		l := &login{source: d.source, options: d.options, lookupEnv: os.LookupEnv, prompt: d.cfg.Prompt, logger: d.cfg.Logger, descriptor: cmp.Or(d.cfg.Descriptor, new(Descriptor))}
 		d.cfg.Credentials = l.credentials
 	}
 	return d, nil

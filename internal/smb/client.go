@@ -47,7 +47,13 @@ type Client struct {
 	remake  *remake  // nil: nobody makes a new one
 	shares  map[*Share]bool
 	past    smbconn.Stats // of the sessions before
-	closed  bool
+
+	// When the server has refused the last new session:
+	refusal      error
+	refusedUntil time.Time
+	hold         time.Duration // 0: it has not
+
+	closed bool
 }
 
 // remake is a reconnection under way.
@@ -107,6 +113,8 @@ func noWeaker(old, now Info) error {
 		return fmt.Errorf("the server now speaks SMB %s instead of %s", now.Dialect, old.Dialect)
 	case old.Cipher != "" && now.Cipher == "":
 		return errUnsealed
+	case old.Cipher != "" && now.Cipher != old.Cipher:
+		return fmt.Errorf("the server now seals messages with %s instead of %s", now.Cipher, old.Cipher)
 	case old.Signing != "" && now.Signing == "" && now.Cipher == "":
 		return errors.New("the server no longer signs messages")
 	case now.Guest && !old.Guest:
@@ -122,7 +130,7 @@ func (c *Client) use(s *Session) {
 	if old := c.session; old != nil {
 		c.past = sum(c.past, old.conn.Stats())
 	}
-	c.session = s
+	c.session, c.hold = s, 0
 	if !c.closed {
 		c.bg.Go(func() { c.watch(s) })
 		c.bg.Go(func() { c.restore(s) })
@@ -187,6 +195,10 @@ func (c *Client) live(ctx context.Context) (*Session, error) {
 	case s.alive():
 		c.mu.Unlock()
 		return s, nil
+	case r == nil && time.Now().Before(c.refusedUntil):
+		err := c.refusal
+		c.mu.Unlock()
+		return nil, err
 	case r == nil:
 		r = &remake{done: make(chan struct{})}
 		c.remake = r
@@ -235,13 +247,31 @@ func (c *Client) reconnect(old *Session, r *remake) {
 		c.cfg.Logger.Info("connected anew", "server", c.cfg.Server)
 		c.use(s)
 	} else {
+		refused := !passing(err)
 		err = fmt.Errorf("%w, and %w: %w", smbconn.ErrDisconnected, errNoOther, err)
+		if refused {
+			c.holdOff(err)
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.s, r.err = s, err
 	c.remake = nil
 	close(r.done)
+}
+
+// How long a refusal holds: a server locks an account that logs on in vain too often.
+const (
+	firstHold = 5 * time.Second
+	maxHold   = 5 * time.Minute
+)
+
+// holdOff has operations fail with err for a while, longer each time.
+func (c *Client) holdOff(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hold = min(max(2*c.hold, firstHold), maxHold)
+	c.refusal, c.refusedUntil = err, time.Now().Add(c.hold)
 }
 
 // errNoOther says that there was no other connection to be had, as far as patience

@@ -175,7 +175,10 @@ func (f *lastingFile) back(s *Session, opened remote.Opened, touches uint64) {
 func (f *lastingFile) judgeLocked(s *Session, opened remote.Opened) fate {
 	k, lost, logon := f.known, f.s.lostAt(), time.Time{}
 	if f.touches != f.sh.touches.Load() {
-		k.ours = true
+		k.ours, k.heard = true, time.Time{} // times may have been set, to any
+	}
+	if at := f.s.conn.Arrived(); f.flying == 0 && at.Before(lost) {
+		lost = at // later, the way may have been cut without anybody noticing
 	}
 	if !k.heard.IsZero() {
 		k.heard = s.serverTime(k.heard)

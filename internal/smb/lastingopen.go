@@ -144,8 +144,8 @@ func (f *lastingFile) ReadAt(ctx context.Context, req remote.Req, into [][]byte)
 	}
 }
 
-// unchanged returns a handle to send something with once more, that was under way
-// when the connection was lost, if the file is still what it was then.
+// unchanged returns a handle to send something with that changes the file, if that is
+// still what it was when it had been strange so often.
 func (o *lastingOpen) unchanged(ctx context.Context, strange int) (*handle, error) {
 	h, err := o.use(ctx)
 	if err == nil {
@@ -156,7 +156,7 @@ func (o *lastingOpen) unchanged(ctx context.Context, strange int) (*handle, erro
 
 func (f *lastingFile) WriteAt(ctx context.Context, req remote.Req, w remote.Write) (n int, stable bool, err error) {
 	o, size := req.Open.(*lastingOpen), length(w.Data)
-	h, err := o.use(ctx)
+	h, err := o.unchanged(ctx, f.strangeness())
 	if err != nil {
 		return 0, false, err
 	}
@@ -176,7 +176,7 @@ func (f *lastingFile) WriteAt(ctx context.Context, req remote.Req, w remote.Writ
 // Commit makes the server flush the file.
 func (f *lastingFile) Commit(ctx context.Context, open remote.Open, spans []remote.Span) (redo []remote.Span, err error) {
 	o, strange := open.(*lastingOpen), f.strangeness()
-	h, err := o.use(ctx)
+	h, err := o.unchanged(ctx, strange)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (f *lastingFile) GetAttr(ctx context.Context, open remote.Open) (remote.Att
 
 func (f *lastingFile) SetSize(ctx context.Context, open remote.Open, size int64) (attr remote.Attr, err error) {
 	o := open.(*lastingOpen)
-	h, err := o.use(ctx)
+	h, err := o.unchanged(ctx, f.strangeness())
 	if err != nil {
 		return attr, err
 	}
@@ -245,7 +245,7 @@ func (f *lastingFile) Flow() remote.Flow     { return f.sh.Flow() }
 
 // Append is not tried again: the server may have done it.
 func (o *lastingOpen) Append(ctx context.Context, data [][]byte) (off int64, n int, err error) {
-	h, err := o.use(ctx)
+	h, err := o.unchanged(ctx, o.f.strangeness())
 	if err != nil {
 		return 0, 0, err
 	}

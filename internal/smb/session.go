@@ -99,6 +99,7 @@ func Dial(ctx context.Context, nc net.Conn, server string, cfg Config) (*Session
 		conn.Close()
 		return nil, fmt.Errorf("log on to %s: %w", server, err)
 	}
+	s.cfg.previous = nil
 	return s, nil
 }
 

@@ -85,6 +85,7 @@ type Conn struct {
 	started  time.Time      // when the connection began; the clock's zero
 	heard    atomic.Int64   // the last sign of life, in ns since started
 	echoed   atomic.Int64   // when the last answered ECHO was sent
+	arrived  atomic.Int64   // when bytes last came, in ns since started
 	inFrame  atomic.Bool    // a frame is not yet whole
 	largest  atomic.Int64   // payload of a reply; 0 before the negotiation
 	stats    counters
@@ -295,7 +296,14 @@ func (c *Conn) Credits() int {
 }
 
 // alive notes a sign of life.
-func (c *Conn) alive() { c.heard.Store(int64(time.Since(c.started))) }
+func (c *Conn) alive() {
+	now := int64(time.Since(c.started))
+	c.heard.Store(now)
+	c.arrived.Store(now)
+}
+
+// Arrived is when the server's last bytes came.
+func (c *Conn) Arrived() time.Time { return c.started.Add(time.Duration(c.arrived.Load())) }
 
 // watch ends a connection whose server stopped answering: it is silent although
 // calls wait or a frame is not whole, or it answers whether it lives but has lost
