@@ -159,5 +159,17 @@ func (f volumeFlow) Window(d remote.Direction) remote.Window {
 		l.FastSize = 1 << 20 // what goes through a buffer in between should stay in a cache
 	}
 	w := e.Window(l)
+	if size := s.cfg.requestSize(d); size > 0 { // who names a size wants that
+		size = min(size, l.MaxSize)
+		w.Requests, w.Size = max((w.Requests*w.Size+size-1)/size, 1), size
+	}
 	return remote.Window{Requests: w.Requests, Size: w.Size}
+}
+
+// requestSize is the size of requests that was asked for; 0: none was.
+func (c *Config) requestSize(d remote.Direction) int {
+	if d == remote.Writing {
+		return c.WriteSize
+	}
+	return c.ReadSize
 }
