@@ -133,7 +133,7 @@ func TestSmallBlocksMakeLargeRequests(t *testing.T) {
 	if got := n["smb2_read_outbytes"]; got < asked || got > asked*105/100 {
 		t.Errorf("%d bytes asked for here and there made the server send %d", asked, got)
 	}
-	if own.Read.Bytes != asked || own.Cache.Hits < int64(len(seen)) {
+	if got := own.Read.Bytes; got < asked || got > asked*105/100 || own.Cache.Hits < int64(len(seen))*95/100 {
 		t.Errorf("counted here: %d bytes read, %+v", own.Read.Bytes, own.Cache)
 	}
 }
