@@ -156,7 +156,9 @@ func (f *File) Attach(opened remote.Opened, access remote.Access, stable bool) *
 	var dropped map[int64]*chunk
 	if first {
 		f.rights = rights
-		dropped = f.learnLocked(opened.Attr)
+		if dropped = f.learnLocked(opened.Attr); dropped == nil && f.cfg.Mode == Strict && rights&remote.CacheWrite == 0 {
+			dropped = f.purgeLocked() // what others write who have it open need not show in its times yet
+		}
 		f.serverSizeLocked(opened.Attr.Size)
 	} else { // the attributes may be older than what is known
 		dropped = f.rightsLocked(rights)
