@@ -82,22 +82,10 @@ func (f *File) copyOut(p []byte, off int64) (n int, _ found) {
 func (f *File) copyPiece(p []byte, off int64) (n int, _ found) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if !f.keepsLocked(remote.CacheRead) {
-		return 0, direct
+	c, r, what := f.presentLocked(extent.Range{Off: off, End: off + int64(min(len(p), copyPiece))})
+	if r.Empty() {
+		return 0, what
 	}
-	if off >= f.size {
-		return 0, all
-	}
-	end := min(off+int64(min(len(p), copyPiece)), f.size, chunkEnd(off))
-	c := f.chunkLocked(off)
-	if c == nil {
-		return 0, absent
-	}
-	r, ok := c.valid.First(off)
-	if !ok || r.Off > off {
-		return 0, absent
-	}
-	r = extent.Range{Off: off, End: min(r.End, end)}
 	for _, m := range c.runs[c.find(off):] {
 		if m.r.Off >= r.End {
 			break
@@ -106,6 +94,27 @@ func (f *File) copyPiece(p []byte, off int64) (n int, _ found) {
 		n += copy(p[n:], m.bytes(r))
 	}
 	return n, all
+}
+
+// presentLocked returns what r begins with that is valid, within one chunk, and that
+// chunk; or nothing, and why.
+func (f *File) presentLocked(r extent.Range) (*chunk, extent.Range, found) {
+	if !f.keepsLocked(remote.CacheRead) {
+		return nil, extent.Range{}, direct
+	}
+	if r.Off >= f.size {
+		return nil, extent.Range{}, all
+	}
+	c := f.chunkLocked(r.Off)
+	if c == nil {
+		return nil, extent.Range{}, absent
+	}
+	valid, ok := c.valid.First(r.Off)
+	if !ok || valid.Off > r.Off {
+		return nil, extent.Range{}, absent
+	}
+	r.End = min(r.End, valid.End, f.size, chunkEnd(r.Off))
+	return c, r, all
 }
 
 // note notes an access, and returns what to read ahead for it.

@@ -80,22 +80,10 @@ func (o *Open) Stream(ctx context.Context, off int64, take func([]byte) error) (
 func (f *File) view(r extent.Range) ([]*run, extent.Range, found) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if !f.keepsLocked(remote.CacheRead) {
-		return nil, r, direct
+	c, r, what := f.presentLocked(r)
+	if r.Empty() {
+		return nil, r, what
 	}
-	if r.Off >= f.size {
-		return nil, extent.Range{}, all
-	}
-	r.End = min(r.End, f.size, chunkEnd(r.Off))
-	c := f.chunkLocked(r.Off)
-	if c == nil {
-		return nil, r, absent
-	}
-	valid, ok := c.valid.First(r.Off)
-	if !ok || valid.Off > r.Off {
-		return nil, r, absent
-	}
-	r.End = min(r.End, valid.End)
 	var runs []*run
 	for _, m := range c.runs[c.find(r.Off):] {
 		if m.r.Off >= r.End {
